@@ -104,7 +104,7 @@ def _command(command: Command) -> str:
     lines = [f"## darc {command.name}", "", command.summary, ""]
     lines += ["```", command.usage, "```", "", _text(command.details), ""]
     if command.options:
-        rows = [(f"`{o.name} {o.metavar}`", _text(o.doc)) for o in command.options]
+        rows = [(f"`{o.name} {o.metavar}`", _text(o.help)) for o in command.options]
         lines += [*_table(("option", ""), rows), ""]
     examples = [(f"`{example}`", _text(doc)) for example, doc in command.examples]
     return "\n".join([*lines, *_table(("example", ""), examples), ""])

@@ -18,6 +18,7 @@ from darc.model.parameters import (
     Parameters,
     Probes,
 )
+from darc.model.values import Kind
 
 
 @dataclass(frozen=True)
@@ -62,22 +63,20 @@ class Parameter:
         """A valid value, for messages."""
         return self.values[0] if self.default_text == "none" else self.default_text
 
+    @property
+    def kind(self) -> Kind[object]:
+        """What may be typed for it, with the word for ``None``."""
+        return Kind(self.domain.valid, self.domain.read, self.example, self.values)
+
     def read(self, text: str, *, is_set: bool = False) -> object:
         """The value that ``text`` stands for, behind the option or, where it ``is_set`` so, behind
         ``set darc``.
 
         Raises :class:`UsageError`, in one line with the value, what is valid and what to type.
         """
-        try:
-            return self.domain.read(text)
-        except ValueError:
-            label, before = self.label, self.option
-            if is_set or before is None:
-                label, before = self.name, f"set darc {self.name}"
-            raise UsageError(
-                f"{label}: '{text.strip()}' is not {self.domain.valid}; "
-                f"type for example '{before} {self.example}'"
-            ) from None
+        if is_set or self.option is None:
+            return self.kind.read(text, self.name, f"set darc {self.name}")
+        return self.kind.read(text, self.option)
 
     def text_in(self, parameters: Parameters) -> str:
         """Its value in ``parameters``, as the user would type it."""

@@ -243,13 +243,6 @@ def longer_time(seconds: float) -> str:
     return f"{math.ceil(seconds / 3600)}h"
 
 
-def parse_duration(text: str) -> float:
-    """The seconds for which something is to go on: as :func:`parse_time`, and a plain number is
-    seconds."""
-    plain = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*", text)
-    return float(plain[1]) if plain is not None else parse_time(text)
-
-
 def parse_time(text: str) -> float:
     """The seconds that a time such as ``4ms``, ``1.5s`` or ``2m`` stands for.
 

@@ -133,8 +133,8 @@ def test_measured_and_inferred_contexts_are_one_tree(tmp_path: Path) -> None:
         ("darc contexts broken.json", "broken.json is not a darc session"),
         ("darc contexts --base broken.json --import plugin.txt", "is not a darc session"),
         ("darc contexts odd.json", "odd.json is damaged: nodes[0] is not complete"),
-        ("darc contexts --top 0", "'0' is not a number of paths from 1"),
-        ("darc contexts --format svg", "'svg' is not a format"),
+        ("darc contexts --top 0", "'0' is not a whole number from 1"),
+        ("darc contexts --format svg", "'svg' is not one of text, json"),
     ],
 )
 def test_what_cannot_be_is_one_line(tmp_path: Path, line: str, said: str) -> None:

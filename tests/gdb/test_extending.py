@@ -54,6 +54,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     line = "Actions, Command, Parsed, no_arguments\n"
     mean = mean.replace(line, "Actions, Command, Option, Parsed, no_arguments\n", 1)
     mean = mean.replace("from darc.model", "from darc.app.options import Typed\nfrom darc.model", 1)
+    line = "from darc.model.errors import UsageError\n"
+    mean = mean.replace(line, f"{line}from darc.model.values import share\n", 1)
     mean = mean.replace("\nMEAN = ", f"\n{its_option}\n\nMEAN = ")
     mean = mean.replace("parse=no_arguments,", "parse=_parse_mean,\n    options=(_OF,),")
     (commands / "mean.py").write_text(mean)

@@ -152,7 +152,7 @@ def test_what_a_change_has_made_slow(tmp_path: Path) -> None:
     assert found["by"] == "latency"
     assert came(json.loads((tmp_path / "same.json").read_text())) == []
     assert done.section("errors").count("sets are compared with saved ones") == 2
-    assert "'guess' is none of emd, chi2, ops, latency" in done.section("errors")
+    assert "'guess' is not one of emd, chi2, ops, latency" in done.section("errors")
     assert "Traceback" not in done.gdb
 
 
@@ -181,7 +181,7 @@ def test_what_comes_at_equal_distances_of_time(tmp_path: Path) -> None:
     every = rows(done)["flush"]["lapse"]
     assert len(every) >= 190
     assert sum(sum(one.values()) for one in every) in (19, 20)
-    assert "intervals are of 10ms and more" in done.section("errors")
+    assert "'1ms' is not a time of 10ms and more" in done.section("errors")
     assert "take one of 1s" in done.section("errors")
     assert "Traceback" not in done.gdb
 
@@ -549,8 +549,8 @@ def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
     done = debug(tmp_path, build("mixture"), ("20",), commands)
     for line in (
         "darc profile needs functions",
-        "'soon' is not a time",
-        "'0' is not a number of rows",
+        "'soon' is not a time above 0",
+        "'0' is not a whole number from 1",
         "is no regular expression",
         "cannot read the list of functions nowhere",
         "numbers are those of rows that 'darc profile' has shown",

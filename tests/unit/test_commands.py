@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import re
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from darc.app.options import Typed, options_of
 from darc.app.parameters import PARAMETERS, Parameter
 from darc.model.errors import DarcError, NotFoundError, UsageError
 from darc.model.parameters import Parameters, Probes
+from darc.model.values import count
 from darc.saved import storage
 from darc.saved.storage import Stored
 from darc.views.exporters import EXPORTERS
@@ -55,11 +57,11 @@ def test_options_of_its_own_beside_those_of_a_search(app: FakeApp) -> None:
     """As an analysis has them that darc does not know."""
     start = commands.find_command("start")
     taken = options_of("start_ops", "peak")
-    own = Option("--often", "N", "How often.")
+    own = Option("--often", "N", "How often.", count())
 
     def parse(typed: Typed) -> Parsed:
         parsed = parse_function(typed)
-        often = int(typed.texts["--often"])
+        often = own.value_in(typed)
         return dataclasses.replace(parsed, options={**parsed.options, "often": often})
 
     made = dataclasses.replace(start, options=(*start.options, own), parse=parse)
@@ -130,7 +132,7 @@ def test_why(app: FakeApp) -> None:
 
 @pytest.mark.parametrize("argline", ["1", "handle --above 0.5ms", "handle", ""])
 def test_catch_needs_to_know_what_is_late(app: FakeApp, argline: str) -> None:
-    with pytest.raises(UsageError, match=r"say |at least 1ms"):
+    with pytest.raises(UsageError, match=r"say |of 1ms and more"):
         commands.run(app, "catch", argline)
     assert not app.done
 
@@ -184,10 +186,14 @@ def test_run_begins_an_analysis(
         ("strat", "f", "no command 'strat'; did you mean start"),
         ("", "safe x", "darc has no command 'safe'; did you mean save"),
         ("save", "", "darc save needs one file: darc save FILE"),
-        ("contexts", "--top 0", "'0' is not a number of paths from 1"),
-        ("contexts", f"--top {'9' * 5000}", "is not a number of paths from 1"),
-        ("profile", f"* --top {'9' * 5000}", "is not a number of rows from 1"),
-        ("contexts", "--base ''", "--base needs the name of a file: --base FILE"),
+        ("contexts", "--top 0", "--top: '0' is not a whole number from 1 to"),
+        ("contexts", f"--top {'9' * 5000}", "is not a whole number from 1 to"),
+        ("profile", f"* --top {'9' * 5000}", "is not a whole number from 1 to"),
+        (
+            "contexts",
+            "--base ''",
+            "--base: '' is not the name of a file; type for example '--base FILE'",
+        ),
         ("contexts", "''", "takes files of 'darc save'"),
         ("save", "''", "darc save needs one file"),
         ("save", "a b.json", "not a and b.json; put quotes"),
@@ -210,17 +216,31 @@ def test_run_begins_an_analysis(
         ("descend", "1..2", "'1..2' is not an fnode"),
         ("report", "out.json", "type 'darc report -o out.json'"),
         ("report", "--format", "--format needs a value"),
-        ("report", "--format pdf", "'pdf' is not a format"),
-        ("report", "--format html", "'html' is not a format"),
+        ("report", "--format pdf", "--format: 'pdf' is not one of text, json"),
+        ("report", "--format html", "'html' is not one of text"),
         ("report", "-o out.html", "'html' is not a format"),
-        ("report", "-o ''", "-o needs the name of a file"),
+        ("report", "-o ''", "-o: '' is not the name of a file"),
         ("report", "-o ~no-such-user/x", "there is no home directory"),
-        ("report", "--require everything", "type '--require root-cause'"),
+        (
+            "report",
+            "--require everything",
+            "not one of root-cause, answer; type for example '--require root-cause'",
+        ),
         ("report", "--from x", "did you mean --format"),
         ("ops", "1 2", "darc ops takes one op"),
         ("ops", "first", "'first' is not an op"),
         ("ops", "0", "there is no op 0: 'darc ops' lists 1 to 22"),
-        ("ops", "1 --format html", "'html' is not a format"),
+        ("ops", "1 --format html", "--format: 'html' is not one of text, json; type for"),
+        ("compare", "1 --by size", "--by: 'size' is not one of emd, chi2, ops, latency"),
+        ("walk", "--threshold 25", "--threshold: '25' is not a share from 1% up to 100%"),
+        ("walk", "--window 1ms", "--window: '1ms' is not a time of 50ms and more as 2s"),
+        ("walk", "--time 0", "--time: '0' is not a time above 0 as 10s"),
+        ("why", "--time 10ms", "--time: '10ms' is not a time of 1s and more as 30s"),
+        ("profile", "* --time 0", "--time: '0' is not a time above 0"),
+        ("profile", "* --every 1ms", "--every: '1ms' is not a time of 10ms and more as 20ms"),
+        ("profile", "* --time 1s --every 800ms", "two intervals must fit into --time"),
+        ("catch", "f --above 5", "'5' is not a time of 1ms and more, with its unit, as 4ms"),
+        ("catch", "f --peak slow", "'slow' is not a peak"),
         ("compare", "1 2 3", "darc compare takes two peaks or files, not 3"),
         ("compare", "''", "darc compare takes peaks"),
         ("compare", "2", "no op of peak 2 is kept, but of peak 3 and peak 1"),
@@ -304,7 +324,7 @@ def test_a_session_goes_on_as_its_command_says(app: FakeApp, tmp_path: Path) -> 
 
     start = commands.find_command("start")
     shared = tuple(option for option in start.options if option.name == "--start-ops")
-    own = (*shared, Option("--often", "N", "How often."))
+    own = (*shared, Option("--often", "N", "How often.", count()))
     often = dataclasses.replace(start, name="often", options=own, parse=parse, goes_on=goes_on)
     resume = resume_of([start, often])
     assert {"--often", "--start-ops"} < {option.name for option in resume.options}
@@ -328,13 +348,11 @@ def test_a_session_goes_on_as_its_command_says(app: FakeApp, tmp_path: Path) -> 
 
 def test_help_of_resume_says_what_options_mean_to_a_session_that_goes_on() -> None:
     start, resume = commands.find_command("start"), commands.find_command("resume")
-    docs = {option.name: option.doc.partition(" Default: ")[0] for option in start.options}
+    docs = {option.name: option.doc for option in start.options}
     told = {option.name: option.doc for option in resume.options}
-    same = [name for name, doc in docs.items() if told[name].startswith(doc)]
-    assert not same, f"of 'darc start' alone: {same}"
-    assert all(
-        " Default: that of the session." in d or " Default: all." in d for d in told.values()
-    )
+    others = "peak start-ops start-time decision-ops max-depth max-time resolution thread loops"
+    for name in (f"--{other}" for other in others.split()):
+        assert told[name] != docs[name], f"{name}: what it does for 'darc start'"
     shown = " ".join(commands.help_text("resume").split())
     assert "before its profile is compared with the saved one" in shown
     assert "stops once the profile is known, for the choice" not in shown
@@ -503,14 +521,31 @@ def test_files_are_completed_behind_options(
 
 def test_help_tells_the_defaults() -> None:
     start = commands.COMMANDS["start"]
-    docs = {option.name: option.doc for option in start.options}
+    docs = {option.name: option.help for option in start.options}
     assert docs["--decision-ops"].endswith(" Default: 20.")
     assert docs["--peak"].endswith(" Default: none.")
     assert all(" Default: " in doc for doc in docs.values())
-    resumed = {option.name: option.doc for option in commands.COMMANDS["resume"].options}
+    resumed = {option.name: option.help for option in commands.COMMANDS["resume"].options}
     assert resumed["--start-ops"].endswith(" Default: that of the session.")
     assert resumed["--thread"].endswith(" Default: all.")
-    assert all("default" in option.doc for option in commands.REPORT_OPTIONS[:2])
+    assert all("Default: " in option.help for option in commands.REPORT_OPTIONS[:2])
+
+
+@pytest.mark.parametrize("command", commands.COMMANDS.values(), ids=lambda one: one.name)
+def test_values_of_options_are_read_and_refused_alike(command: commands.Command) -> None:
+    """Completion offers what may be typed; a text that is none is told of with what is valid and
+    what to type."""
+    least = "f" if re.match(rf"darc {command.name} [A-Z]", command.usage) else ""
+    for option in command.options:
+        for text in (*option.kind.words, option.kind.example):
+            command.read(f"{least} {option.name} {text}")
+        with pytest.raises(UsageError) as error:
+            command.read(f"{least} {option.name} ''")
+        if option.name != "--peak":  # which has more to say of it
+            assert str(error.value) == (
+                f"{option.name}: '' is not {option.kind.valid}; "
+                f"type for example '{option.name} {option.kind.example}'"
+            )
 
 
 def test_the_version(app: FakeApp) -> None:

@@ -11,26 +11,32 @@ from darc.app.commands.start import functions
 from darc.app.finding import Request
 from darc.app.options import Typed
 from darc.model.catching import Catching
+from darc.model.domains import PEAK
 from darc.model.errors import UsageError
 from darc.model.part import parts_of
-from darc.model.profile import parse_time
+from darc.model.values import duration
+
+_PEAK = Option("--peak", "P", "As long as the calls of this peak take.", PEAK, "the chosen one")
+_ABOVE = Option(
+    "--above",
+    "TIME",
+    "For how long at least.",
+    duration(LEAST_SECONDS, example="4ms", needs_unit=True),
+)
 
 
 def _parse(typed: Typed) -> Parsed:
     names = typed.words
-    options: dict[str, object] = {option.lstrip("-"): text for option, text in typed.options}
     if len(names) > 1:
         raise UsageError(f"'darc catch' takes one function, not {len(names)}")
-    if len(options) > 1:
+    if len(typed.texts) > 1:
         raise UsageError("'darc catch' takes --peak or --above, not both")
-    if "above" in options:
-        options["above"] = parse_time(str(options["above"]))
-    return Parsed(names, options)
+    return Parsed(names, {"peak": _PEAK.typed_in(typed), "above": _ABOVE.typed_in(typed)})
 
 
 def _catch(app: Actions, parsed: Parsed) -> None:
     function = parsed.arguments[0] if parsed.arguments else None
-    peak, above = parsed.options.get("peak"), parsed.options.get("above")
+    peak, above = parsed.options["peak"], parsed.options["above"]
     assert peak is None or isinstance(peak, str)
     assert above is None or isinstance(above, float)
     before = app.session
@@ -81,9 +87,6 @@ CATCH = Command(
     action=_catch,
     takes_one=True,
     begins=True,
-    options=(
-        Option("--peak", "P", "As long as the calls of this peak take. Default: the chosen one."),
-        Option("--above", "TIME", "For how long at least, such as 4ms."),
-    ),
+    options=(_PEAK, _ABOVE),
     complete_argument=functions,
 )

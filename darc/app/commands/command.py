@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from darc.app.finding import Request
 from darc.app.options import Typed, split_line, split_options
@@ -15,9 +15,12 @@ from darc.model.contexts import Context
 from darc.model.errors import UsageError
 from darc.model.parameters import Parameters
 from darc.model.snapshot import Snapshot
+from darc.model.values import Kind
 from darc.saved.storage import Stored
 from darc.session.session import Session
 from darc.views.style import Style
+
+_Value_co = TypeVar("_Value_co", covariant=True)
 
 
 class Actions(Protocol):
@@ -91,16 +94,56 @@ class Parsed:
     options: Mapping[str, object] = field(default_factory=dict)
 
 
+def path_of(file: str) -> Path:
+    """A path as typed. Raises :class:`UsageError`."""
+    try:
+        return Path(file).expanduser()
+    except RuntimeError:
+        raise UsageError(f"there is no home directory for {file}; type the whole path") from None
+
+
+def _file(text: str) -> Path:
+    if not text:
+        raise ValueError(text)
+    return path_of(text)
+
+
+FILE = Kind("the name of a file", _file, "FILE")
+"""Completion offers files for it."""
+
+
 @dataclass(frozen=True)
-class Option:
+class Option(Generic[_Value_co]):
     """One option of a command, which has it once: its parser, its help and completion have it from
-    there. ``values`` are the words to complete, ``is_file`` asks for file names."""
+    there."""
 
     name: str
     metavar: str
     doc: str
-    values: tuple[str, ...] = ()
-    is_file: bool = False
+    kind: Kind[_Value_co]
+    """What may be typed behind it."""
+    default: str = ""
+    """What help tells of a command without it: the text of a value, where :meth:`value_in` is to
+    read it."""
+
+    @property
+    def help(self) -> str:
+        """What it does, with its default, if any is told."""
+        return f"{self.doc} Default: {self.default}." if self.default else self.doc
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it takes the name of a file."""
+        return self.kind is FILE
+
+    def typed_in(self, typed: Typed) -> _Value_co | None:
+        """The value that was typed; ``None``: it was not. Raises :class:`UsageError`."""
+        text = typed.texts.get(self.name)
+        return None if text is None else self.kind.read(text, self.name)
+
+    def value_in(self, typed: Typed) -> _Value_co:
+        """The value that was typed, else that of the default. Raises :class:`UsageError`."""
+        return self.kind.read(typed.texts.get(self.name, self.default), self.name)
 
 
 @dataclass(frozen=True)
@@ -116,7 +159,7 @@ class Command:
     """Makes sense of what was typed; options that it does not have were refused before. Raises
     :class:`UsageError`."""
     action: Callable[[Actions, Parsed], None]
-    options: tuple[Option, ...] = ()
+    options: tuple[Option[object], ...] = ()
     complete_argument: Callable[[Actions, str], list[str]] | None = None
     takes_file: bool = False
     """Whether the argument is the name of a file."""
@@ -150,14 +193,6 @@ def no_arguments(typed: Typed) -> Parsed:
     if typed.words:
         raise UsageError(f"{typed.command} takes no argument, not '{' '.join(typed.words)}'")
     return Parsed()
-
-
-def path_of(file: str) -> Path:
-    """A path as typed. Raises :class:`UsageError`."""
-    try:
-        return Path(file).expanduser()
-    except RuntimeError:
-        raise UsageError(f"there is no home directory for {file}; type the whole path") from None
 
 
 def one_file(typed: Typed) -> Path:

@@ -93,7 +93,7 @@ def _has_argument(command: Command, before: Sequence[str]) -> bool:
         return False
 
 
-def _values(app: Actions, option: Option) -> list[str]:
+def _values(app: Actions, option: Option[object]) -> list[str]:
     if option.name == "--peak":
-        return [*peaks(app), *(value for value in option.values if value != "last")]
-    return list(option.values)
+        return [*peaks(app), *(word for word in option.kind.words if word != "last")]
+    return list(option.kind.words)

@@ -4,58 +4,42 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from darc.app.commands.command import Actions, Command, Option, Parsed, path_of
-from darc.app.commands.written import FILE_OPTION, options_of, write
-from darc.app.options import Typed, number_in
+from darc.app.commands.command import FILE, Actions, Command, Option, Parsed, path_of
+from darc.app.commands.written import VIEW_OPTIONS, view_options_in, write
+from darc.app.options import Typed
 from darc.model.contexts import merged, rank
 from darc.model.errors import UsageError
+from darc.model.values import count
 from darc.saved import contexts, perfscript
-from darc.views import contextview, output
+from darc.views import contextview
 
-_TOP = 10
-
-_OPTIONS = (
-    Option(
-        "--base",
-        "FILE",
-        "Rank what takes longer than in FILE: of 'darc save', of 'darc contexts' or of perf.",
-        is_file=True,
-    ),
-    Option(
-        "--import",
-        "FILE",
-        "Infer contexts from the stacks in FILE, a text of 'perf script'.",
-        is_file=True,
-    ),
-    Option("--top", "N", f"So many paths. Default: {_TOP}."),
-    Option(
-        "--format",
-        "FORMAT",
-        "text or json; the default is what the file of -o ends in, else text.",
-        output.FORMATS,
-    ),
-    FILE_OPTION,
+_BASE = Option(
+    "--base",
+    "FILE",
+    "Rank what takes longer than in FILE: of 'darc save', of 'darc contexts' or of perf.",
+    FILE,
 )
+_IMPORT = Option(
+    "--import", "FILE", "Infer contexts from the stacks in FILE, a text of 'perf script'.", FILE
+)
+_TOP = Option("--top", "N", "So many paths.", count(), "10")
 
 
 def _parse(typed: Typed) -> Parsed:
-    files, texts = typed.words, typed.texts
-    paths: dict[str, object] = {}
-    for option in ("--base", "--import"):
-        if texts.get(option) == "":
-            raise UsageError(f"{option} needs the name of a file: {option} FILE")
-        paths[option] = path_of(texts[option]) if option in texts else None
+    files = typed.words
     if "" in files:
         raise UsageError("darc contexts takes files of 'darc save', by their names")
-    top = texts.get("--top", str(_TOP))
-    if not (paths_shown := number_in(top)):
-        raise UsageError(f"--top: '{top}' is not a number of paths from 1")
-    return Parsed(files, {**paths, "--top": paths_shown, **options_of(texts)})
+    own = {
+        "base": _BASE.typed_in(typed),
+        "import": _IMPORT.typed_in(typed),
+        "top": _TOP.value_in(typed),
+    }
+    return Parsed(files, {**own, **view_options_in(typed)})
 
 
 def _contexts(app: Actions, parsed: Parsed) -> None:
     options = parsed.options
-    imported, against, top = (options[k] for k in ("--import", "--base", "--top"))
+    imported, against, top = (options[k] for k in ("import", "base", "top"))
     assert isinstance(top, int)
     trees = [*app.measured(), *(contexts.read_any(path_of(name)) for name in parsed.arguments)]
     trace = perfscript.read_file(imported) if isinstance(imported, Path) else None
@@ -102,7 +86,7 @@ CONTEXTS = Command(
     ),
     parse=_parse,
     action=_contexts,
-    options=_OPTIONS,
+    options=(_BASE, _IMPORT, _TOP, *VIEW_OPTIONS),
     takes_file=True,
     only_looks=True,
 )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from darc.app.commands.command import Actions, Command, Option, Parsed, path_of
 from darc.app.commands.files import files
 from darc.app.commands.peak import peaks
-from darc.app.commands.written import FILE_OPTION, options_of, write
+from darc.app.commands.written import VIEW_OPTIONS, view_options_in, write
 from darc.app.options import Typed, number_in
 from darc.model.contrast import Group, contrast
 from darc.model.errors import DarcError, UsageError
@@ -15,28 +15,20 @@ from darc.model.functionset import FunctionSet
 from darc.model.ops import KeptOps, OpClass
 from darc.model.setdiff import Method, difference
 from darc.model.snapshot import Snapshot
+from darc.model.values import member
 from darc.saved import sets, storage
 from darc.views import contrast as contrast_view
-from darc.views import output, timeline
 from darc.views import setdiff as setdiff_view
+from darc.views import timeline
 from darc.views.exporters import json
 
-_OPTIONS = (
-    Option(
-        "--format",
-        "FORMAT",
-        "text or json; the default is what FILE ends in, else text.",
-        output.FORMATS,
-    ),
-    FILE_OPTION,
-)
-
-
+_METHODS = member(Method)
 _BY = Option(
     "--by",
     "METHOD",
-    "What ranks the functions of two sets: emd (the default), chi2, ops or latency.",
-    tuple(method.value for method in Method),
+    f"What ranks the functions of two sets: {_METHODS.valid}.",
+    _METHODS,
+    Method.EMD.value,
 )
 
 
@@ -47,7 +39,7 @@ def _parse_ops(typed: Typed) -> Parsed:
     for number in numbers:
         if number_in(number) is None:
             raise UsageError(f"'{number}' is not an op; type its number as 'darc ops' lists it")
-    return Parsed(numbers, options_of(typed.texts))
+    return Parsed(numbers, view_options_in(typed))
 
 
 def _ops(app: Actions, parsed: Parsed) -> None:
@@ -80,9 +72,7 @@ def _numbers(app: Actions, _prefix: str) -> list[str]:
 
 
 def _parse_compare(typed: Typed) -> Parsed:
-    arguments, by = typed.words, typed.texts.get("--by")
-    if by not in (None, *_BY.values):
-        raise UsageError(f"--by: '{by}' is none of {', '.join(_BY.values)}")
+    arguments, by = typed.words, _BY.typed_in(typed)
     if len(arguments) > 2:
         raise UsageError(
             f"darc compare takes two peaks or files, not {len(arguments)}; put quotes around a "
@@ -90,15 +80,16 @@ def _parse_compare(typed: Typed) -> Parsed:
         )
     if "" in arguments:
         raise UsageError("darc compare takes peaks, as numbers, or files: darc compare 3 1")
-    return Parsed(arguments, {**options_of(typed.texts), "by": by})
+    return Parsed(arguments, {**view_options_in(typed), "by": by})
 
 
 def _compare(app: Actions, parsed: Parsed) -> None:
     by = parsed.options["by"]
+    assert by is None or isinstance(by, Method)
     pair = _sets(app, parsed.arguments)
     if pair is not None:
         names, before, now = pair
-        found = difference(before, now, Method(by) if by is not None else Method.EMD)
+        found = difference(before, now, by or Method.EMD)
         write(
             app,
             parsed,
@@ -251,7 +242,7 @@ OPS = Command(
     ),
     parse=_parse_ops,
     action=_ops,
-    options=_OPTIONS,
+    options=VIEW_OPTIONS,
     complete_argument=_numbers,
     only_looks=True,
 )
@@ -278,7 +269,7 @@ COMPARE = Command(
     ),
     parse=_parse_compare,
     action=_compare,
-    options=(_BY, *_OPTIONS),
+    options=(_BY, *VIEW_OPTIONS),
     complete_argument=_sides,
     only_looks=True,
 )

@@ -8,36 +8,37 @@ from darc.analyses.functionset import FunctionProfiles
 from darc.app.commands.command import Actions, Command, Option, Parsed
 from darc.app.commands.start import functions
 from darc.app.finding import Members, Request
-from darc.app.options import Typed, number_in
+from darc.app.options import Typed
 from darc.code.patterns import parse_patterns
 from darc.model.errors import UsageError
 from darc.model.functionset import TOP
-from darc.model.profile import longer_time, parse_duration
+from darc.model.profile import longer_time
+from darc.model.values import count, duration
 
-_LEAST_EVERY = 0.01
 _MOST_INTERVALS = 1000
-_SECONDS = 5.0
+
+_TIME = Option("--time", "TIME", "For how long the program runs meanwhile.", duration(), "5s")
+_EVERY = Option(
+    "--every",
+    "TIME",
+    "Count in intervals of so long; 10ms and more.",
+    duration(0.01, example="20ms"),
+)
+_TOP = Option("--top", "N", "So many rows are shown.", count(), f"{TOP}")
 
 
 def _parse(typed: Typed) -> Parsed:
     if not typed.words:
         raise UsageError("darc profile needs functions: darc profile 'read_*' [--time 5s]")
-    texts = typed.texts
-    seconds = parse_duration(texts["--time"]) if "--time" in texts else _SECONDS
-    if seconds <= 0:
-        raise UsageError("--time: profiles take some time, such as 5s")
-    every = parse_duration(texts["--every"]) if "--every" in texts else None
-    if every is not None and not _LEAST_EVERY <= every <= seconds / 2:
-        raise UsageError("--every: intervals are of 10ms and more, and two fit into --time")
+    seconds, every, top = _TIME.value_in(typed), _EVERY.typed_in(typed), _TOP.value_in(typed)
+    if every is not None and every > seconds / 2:
+        raise UsageError("--every: at least two intervals must fit into --time")
     if every is not None and seconds / every > _MOST_INTERVALS:
         raise UsageError(
             f"--every: --time may have {_MOST_INTERVALS} intervals: take one of "
             f"{longer_time(seconds / _MOST_INTERVALS)}"
         )
-    top = texts.get("--top", str(TOP))
-    if not (rows := number_in(top)):
-        raise UsageError(f"--top: '{top}' is not a number of rows from 1")
-    return Parsed(typed.words, {"seconds": seconds, "top": rows, "every": every})
+    return Parsed(typed.words, {"seconds": seconds, "top": top, "every": every})
 
 
 def _profile(app: Actions, parsed: Parsed) -> None:
@@ -88,10 +89,6 @@ PROFILE = Command(
     parse=_parse,
     action=_profile,
     begins=True,
-    options=(
-        Option("--time", "TIME", "For how long the program runs meanwhile. Default: 5s."),
-        Option("--every", "TIME", "Count in intervals of so long; 10ms and more."),
-        Option("--top", "N", f"So many rows are shown. Default: {TOP}."),
-    ),
+    options=(_TIME, _EVERY, _TOP),
     complete_argument=functions,
 )

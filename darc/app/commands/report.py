@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from darc.app.commands.command import Actions, Command, Option, Parsed, style_of
-from darc.app.commands.written import FILE_OPTION, file_of
+from darc.app.commands.command import FILE, Actions, Command, Option, Parsed, style_of
+from darc.app.commands.written import FILE_OPTION
 from darc.app.options import Typed
 from darc.model.errors import UsageError
+from darc.model.values import choice
 from darc.views.exporters import EXPORTERS, written
 
-REPORT_OPTIONS = (
-    Option(
-        "--format",
-        "FORMAT",
-        f"{', '.join(EXPORTERS)}; the default is what FILE ends in, else {next(iter(EXPORTERS))}.",
-        tuple(EXPORTERS),
-    ),
-    FILE_OPTION,
-    Option("--output", "FILE", "The same as -o.", is_file=True),
-    Option(
-        "--require",
-        "WHAT",
-        "An error without a root-cause that explains most of the peak's time, as far as that is "
-        "known, or without an answer of 'darc why'; the default is none.",
-        ("root-cause", "answer"),
-    ),
+_FORMATS = choice(*EXPORTERS)
+_FORMAT = Option(
+    "--format",
+    "FORMAT",
+    f"How it is written: {_FORMATS.valid}.",
+    _FORMATS,
+    f"what FILE ends in, else {next(iter(EXPORTERS))}",
 )
+_OUTPUT = Option("--output", "FILE", "The same as -o.", FILE)
+_REQUIRE = Option(
+    "--require",
+    "WHAT",
+    "An error without a root-cause that explains most of the peak's time, as far as that is "
+    "known, or without an answer of 'darc why'.",
+    choice("root-cause", "answer"),
+    "none",
+)
+REPORT_OPTIONS = (_FORMAT, FILE_OPTION, _OUTPUT, _REQUIRE)
 
 
 def _parse_report(typed: Typed) -> Parsed:
@@ -35,16 +37,10 @@ def _parse_report(typed: Typed) -> Parsed:
             f"darc report takes no argument '{typed.words[0]}'; to write it to a file type "
             f"'darc report -o {typed.words[0]}'"
         )
-    texts = typed.texts
-    path = file_of(texts.get("-o", texts.get("--output")))
-    form = texts.get("--format") or written.format_of(path)
+    path = FILE_OPTION.typed_in(typed) or _OUTPUT.typed_in(typed)
+    form = _FORMAT.typed_in(typed) or written.format_of(path)
     written.check_format(form)
-    require = texts.get("--require")
-    if require not in (None, "root-cause", "answer"):
-        raise UsageError(
-            f"--require: '{require}' is neither root-cause nor answer; type '--require root-cause'"
-        )
-    return Parsed((), {"format": form, "file": path, "require": require})
+    return Parsed((), {"format": form, "file": path, "require": _REQUIRE.typed_in(typed)})
 
 
 def _report(app: Actions, parsed: Parsed) -> None:

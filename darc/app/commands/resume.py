@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -118,10 +117,11 @@ def _default(parameter: Parameter) -> str:
     return "all" if parameter.field == "thread" else "that of the session"
 
 
-def _as_kept(option: Option, command: Command) -> Option:
+def _as_kept(option: Option[object], command: Command) -> Option[object]:
     """One that only ``command`` has, whose default is what the session had."""
-    doc = re.sub(r" Default: .*", "", option.doc)
-    return replace(option, doc=f"{doc} Of 'darc {command.name}'. Default: that of the session.")
+    return replace(
+        option, doc=f"{option.doc} Of 'darc {command.name}'.", default="that of the session"
+    )
 
 
 def _parse(typed: Typed) -> Parsed:

@@ -128,7 +128,7 @@ def search_options(
     default: Callable[[Parameter], str],
     taken: Mapping[str, Parameter] = START_OPTIONS,
     docs: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[Option, ...]:
+) -> tuple[Option[object], ...]:
     """The options of ``darc start``, or those of them that are ``taken``
     (:func:`~darc.app.options.options_of`); ``default`` tells what holds for a parameter that is not
     given. ``docs`` say what an option means to a command to which it is something else."""
@@ -136,8 +136,9 @@ def search_options(
         Option(
             name,
             parameter.metavar,
-            f"{docs.get(name, parameter.doc)} Default: {default(parameter)}.",
-            parameter.values,
+            docs.get(name, parameter.doc),
+            parameter.kind,
+            default(parameter),
         )
         for name, parameter in taken.items()
     )

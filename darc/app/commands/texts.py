@@ -18,7 +18,7 @@ def help_text(name: str) -> str:
     command = find_command(name)
     parts = [f"{command.summary}\nUsage: {command.usage}", _wrap(command.details)]
     if command.options:
-        rows = [(f"{option.name} {option.metavar}", option.doc) for option in command.options]
+        rows = [(f"{option.name} {option.metavar}", option.help) for option in command.options]
         parts.append("Options:\n" + _table(rows))
     parts.append("Examples:\n" + _table([(f"{line}", doc) for line, doc in command.examples]))
     return "\n\n".join(parts)

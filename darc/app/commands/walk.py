@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from functools import partial
 
 from darc.analyses.walk import THRESHOLD, WINDOW_SECONDS, CallWalk
@@ -13,33 +12,40 @@ from darc.app.finding import Request
 from darc.app.options import Typed
 from darc.collectors.walk_collector import WalkCollector
 from darc.model.errors import UsageError
-from darc.model.profile import parse_duration
+from darc.model.values import duration, share
 
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
+_THRESHOLD = Option(
+    "--threshold",
+    "SHARE",
+    "Share that a call must hold.",
+    share(0.01, in_percent=True, words=("10%", "25%")),
+    f"{THRESHOLD:.0%}",
+)
+_WINDOW = Option(
+    "--window",
+    "TIME",
+    "For how long each level is timed.",
+    duration(0.05, example="2s"),
+    f"{WINDOW_SECONDS:g}s",
+)
+_TIME = Option(
+    "--time",
+    "TIME",
+    "End after so long with what is known.",
+    duration(),
+    "that of 'set darc max-time', none",
+)
 
 
 def _parse(typed: Typed) -> Parsed:
     if len(typed.words) > 1:
         raise UsageError(f"darc walk begins with one function, not {' and '.join(typed.words)}")
-    texts = typed.texts
-    threshold, seconds = THRESHOLD, WINDOW_SECONDS
-    if "--threshold" in texts:
-        share = _SHARE.fullmatch(texts["--threshold"])
-        threshold = float(share[1]) / 100 if share else 0.0
-        if not 0.01 <= threshold <= 1:
-            raise UsageError(
-                f"--threshold: '{texts['--threshold']}' is no share from 1% to 100%, such as 25%"
-            )
-    if "--window" in texts:
-        seconds = parse_duration(texts["--window"])
-        if seconds < 0.05:
-            raise UsageError("--window: a window takes at least 50ms, such as 2s")
-    limit = None
-    if "--time" in texts:
-        limit = parse_duration(texts["--time"])
-        if limit <= 0:
-            raise UsageError("--time: a walk takes some time, such as 30s")
-    return Parsed(typed.words, {"threshold": threshold, "seconds": seconds, "limit": limit})
+    own = {
+        "threshold": _THRESHOLD.value_in(typed),
+        "seconds": _WINDOW.value_in(typed),
+        "limit": _TIME.typed_in(typed),
+    }
+    return Parsed(typed.words, own)
 
 
 def _walk(app: Actions, parsed: Parsed) -> None:
@@ -89,16 +95,6 @@ WALK = Command(
     action=_walk,
     takes_one=True,
     begins=True,
-    options=(
-        Option(
-            "--threshold", "SHARE", "Share that a call must hold. Default: 25%.", ("10%", "25%")
-        ),
-        Option("--window", "TIME", "For how long each level is timed. Default: 2s."),
-        Option(
-            "--time",
-            "TIME",
-            "End after so long with what is known. Default: that of 'set darc max-time', none.",
-        ),
-    ),
+    options=(_THRESHOLD, _WINDOW, _TIME),
     complete_argument=functions,
 )

@@ -7,7 +7,15 @@ from darc.app.finding import spelled
 from darc.app.options import Typed
 from darc.app.pursuit import SECONDS, Pursuit
 from darc.model.errors import UsageError
-from darc.model.profile import parse_duration
+from darc.model.values import duration
+
+_TIME = Option(
+    "--time",
+    "TIME",
+    "For how long at most, once functions are timed.",
+    duration(1.0, example="30s"),
+    f"{SECONDS:g}s",
+)
 
 
 def _parse(typed: Typed) -> Parsed:
@@ -15,11 +23,7 @@ def _parse(typed: Typed) -> Parsed:
         raise UsageError(
             f"darc why takes no function: 'darc start {typed.words[0]}' looks into that one"
         )
-    texts = typed.texts
-    seconds = parse_duration(texts["--time"]) if "--time" in texts else SECONDS
-    if seconds < 1:
-        raise UsageError("--time: an answer takes a second at least, such as 30s")
-    return Parsed((), {"seconds": seconds})
+    return Parsed((), {"seconds": _TIME.value_in(typed)})
 
 
 def _why(app: Actions, parsed: Parsed) -> None:
@@ -50,7 +54,5 @@ WHY = Command(
     parse=_parse,
     action=_why,
     begins=True,
-    options=(
-        Option("--time", "TIME", "For how long at most, once functions are timed. Default: 30s."),
-    ),
+    options=(_TIME,),
 )

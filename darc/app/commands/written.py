@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
-from darc.app.commands.command import Actions, Option, Parsed, path_of, style_of
-from darc.model.errors import UsageError
+from darc.app.commands.command import FILE, Actions, Option, Parsed, style_of
+from darc.app.options import Typed
+from darc.model.values import choice
 from darc.views import output
 from darc.views.exporters import json
 
 FILE_OPTION = Option(
-    "-o",
-    "FILE",
-    "Write to FILE, which is replaced as a whole; the default is to show it.",
-    is_file=True,
+    "-o", "FILE", "Write to FILE, which is replaced as a whole.", FILE, "it is shown"
 )
+_FORMATS = choice(*output.FORMATS)
+_FORMAT = Option(
+    "--format",
+    "FORMAT",
+    f"How it is written: {_FORMATS.valid}.",
+    _FORMATS,
+    "what the file of -o ends in, else text",
+)
+VIEW_OPTIONS = (_FORMAT, FILE_OPTION)
 
 
-def file_of(text: str | None) -> Path | None:
-    """The file that was typed behind ``-o``, if any. Raises :class:`UsageError`."""
-    if text == "":
-        raise UsageError("-o needs the name of a file: -o FILE")
-    return None if text is None else path_of(text)
-
-
-def options_of(texts: Mapping[str, str]) -> dict[str, object]:
-    """``format`` and ``file``, for :func:`write`, by what was typed behind the options. Raises
+def view_options_in(typed: Typed) -> dict[str, object]:
+    """``format`` and ``file``, for :func:`write`, by what was typed of :data:`VIEW_OPTIONS`. Raises
     :class:`UsageError`."""
-    file = file_of(texts.get("-o"))
+    file = FILE_OPTION.typed_in(typed)
     is_json = file is not None and file.suffix.lower() == ".json"
-    form = texts.get("--format") or ("json" if is_json else "text")
-    output.check_format(form)
+    form = _FORMAT.typed_in(typed) or ("json" if is_json else "text")
     return {"format": form, "file": file}
 
 
 def write(app: Actions, parsed: Parsed, text: output.Text, values: output.Values) -> None:
-    """Shows a view, or writes it, as the options of :func:`options_of` say."""
+    """Shows a view, or writes it, as the options of :func:`view_options_in` say."""
     file = parsed.options["file"]
     output.write_view(
         {"text": text, "json": lambda _style: json.json_text(values())},

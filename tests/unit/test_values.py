@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from darc.model.errors import UsageError
+from darc.model.setdiff import Method
+from darc.model.values import Kind, choice, count, duration, member, share
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (count(), "1000000000", 10**9),
+        (count(0, 5), "0", 0),
+        (duration(), "1.5", 1.5),
+        (duration(), " 2min ", 120.0),
+        (duration(0.05), "50ms", 0.05),
+        (duration(needs_unit=True), "250us", 0.00025),
+        (share(), "0.25", 0.25),
+        (share(), "1", 1.0),
+        (share(), "25%", 0.25),
+        (share(0.01, in_percent=True), "12.5%", 0.125),
+        (choice("a", "b"), "b", "b"),
+        (member(Method), "chi2", Method.CHI2),
+    ],
+)
+def test_a_text_stands_for_a_value(kind: Kind[object], text: str, value: object) -> None:
+    assert kind.read(text, "--of") == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (count(), "0"),
+        (count(), "١"),
+        (count(), "9" * 5000),
+        (duration(), "0"),
+        (duration(), "soon"),
+        (duration(), "1.2.3"),
+        (duration(), "9" * 400),
+        (duration(0.05), "49ms"),
+        (duration(needs_unit=True), "5"),
+        (share(), "0%"),
+        (share(), "101%"),
+        (share(), "nan"),
+        (share(), "%"),
+        (share(0.01, in_percent=True), "1"),
+        (share(0.01, in_percent=True), "0.5%"),
+        (choice("a", "b"), "c"),
+        (member(Method), "CHI2"),
+    ],
+)
+def test_a_text_that_stands_for_none_is_refused_with_what_to_type(
+    kind: Kind[object], text: str
+) -> None:
+    with pytest.raises(UsageError) as error:
+        kind.read(text, "--of")
+    told = f"--of: '{text}' is not {kind.valid}; type for example '--of {kind.example}'"
+    assert str(error.value) == told
+    kind.read(kind.example, "--of")
