@@ -90,8 +90,8 @@ def share(
 ) -> Kind[float]:
     """The shares above 0, and from ``least`` on, up to 1: ``25%`` is 0.25. A plain number is one as
     well, unless they are to be ``in_percent``, where 1 might be meant to be 1%."""
-    low = f"from {least:.0%}" if least else "above 0"
-    plain = "" if in_percent else " (or 1)"
+    low = f"from {least:.0%} to" if least else "above 0 and at most"
+    most = "100%" if in_percent else "1 (or 100%)"
 
     def parse(text: str) -> float:
         if in_percent and not text.endswith("%"):
@@ -101,7 +101,7 @@ def share(
             raise ValueError(text)
         return value
 
-    return Kind(f"a share {low} up to 100%{plain}", parse, "25%", words)
+    return Kind(f"a share {low} {most}", parse, "25%", words)
 
 
 def choice(*words: str) -> Kind[str]:

@@ -233,7 +233,7 @@ def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
         attempt("darc catch handle --peak 1 --above 2ms"),
     ]
     done = debugger.debug(tmp_path, build_waiting(), (), commands)
-    assert "at least 1ms" in done.gdb
+    assert "'10us' is not a time of 1ms and more" in done.gdb
     assert "say of which function" in done.gdb
     assert "say how long is late" in done.gdb
     assert "--peak or --above, not both" in done.gdb

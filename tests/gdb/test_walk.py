@@ -358,7 +358,7 @@ def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
     done = debug(tmp_path, build("evloop"), (), commands)
     for line in (
         "darc walk begins with one function, not a and b",
-        "'0' is not a share from 1% up to 100%",
+        "'0' is not a share from 1% to 100%",
         "is not a time of 50ms and more",
         "nothing_of_that_name",
         "main is being analysed: 'darc stop' before 'darc walk'",

@@ -232,7 +232,7 @@ def test_run_begins_an_analysis(
         ("ops", "0", "there is no op 0: 'darc ops' lists 1 to 22"),
         ("ops", "1 --format html", "--format: 'html' is not one of text, json; type for"),
         ("compare", "1 --by size", "--by: 'size' is not one of emd, chi2, ops, latency"),
-        ("walk", "--threshold 25", "--threshold: '25' is not a share from 1% up to 100%"),
+        ("walk", "--threshold 25", "--threshold: '25' is not a share from 1% to 100%"),
         ("walk", "--window 1ms", "--window: '1ms' is not a time of 50ms and more as 2s"),
         ("walk", "--time 0", "--time: '0' is not a time above 0 as 10s"),
         ("why", "--time 10ms", "--time: '10ms' is not a time of 1s and more as 30s"),
