@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 41
+#define DARC_ABI_VERSION 42
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -97,6 +97,7 @@ enum darc_thread_key {
 };
 
 #define DARC_STACK_SHIFT 14    /* a kernel stack is 16 KiB and aligned (x86-64's THREAD_SIZE) */
+#define DARC_ASIDES 8          /* of so many kinds: ticks, soft interrupts, devices, the scheduler, below some nodes */
 #define DARC_FEW_INTERRUPTED 2 /* calls that were interrupted in the agent's own time do not vote unless there are so many more */
 
 enum darc_mode {
@@ -282,7 +283,7 @@ struct darc_control {
     u64 lost_contexts;   /* the same for threads */
     u64 lost_ops;        /* ops whose exception was caught where the agent could not see it */
     u64 left_ops;        /* and such that were left in another way, or whose frames are not in their place */
-    u64 interrupted_ops; /* in a kernel: ops of the peak that were interrupted in the agent's own time */
+    u64 interrupted_ops; /* in a kernel: ops of the peak that were interrupted in the agent's own time, nobody knows for how long */
     u64 round;           /* advanced at every decision: totals start anew */
     u64 context_size;    /* bytes of each context */
     u64 totals_at;       /* offset of the totals in each */
@@ -411,7 +412,7 @@ struct darc_record {
     u64 parent;    /* struct darc_record * */
     u64 context;   /* struct darc_context * */
     u32 serial;    /* compared together with open: see the agent's STATE */
-    u32 open;      /* 1: the pad stands on the stack; 2: hidden from an unwinder; 0: closed */
+    u32 open;      /* 1: the pad stands on the stack; 2: hidden from an unwinder; 3: an interrupt's, aside; 0: closed */
     u32 node;      /* the fnode that owns the frame now (a tail call changes it) */
     u32 tail_count; /* and DARC_LEFT */
     u64 below;     /* struct darc_record * of the frame's last call, often that of its next one */
@@ -431,6 +432,20 @@ struct darc_sum {
     u64 sum;
     u32 serial;
     u32 calls;
+};
+
+/* In a kernel: what came to an op while the agent was at work, of one site, below one node; valid when serial is the context's. */
+struct darc_aside {
+    u64 site;     /* struct darc_site *, */
+    u64 target;   /* and who was called */
+    u64 start;    /* TSC of the first one, */
+    u64 end;      /* and when the last one was over */
+    u64 max;
+    u64 sum;
+    u32 serial;
+    u32 calls;
+    u32 under;    /* the node that it is a call of */
+    u32 unused;
 };
 
 /* Of one node over all in-peak ops since the last decision. */
@@ -571,7 +586,7 @@ struct darc_context {
     u64 dropped;  /* ops that spanned a stop */
     u64 in_peak;  /* ops of this round whose votes were all counted */
     u64 round;    /* that the totals are of */
-    u64 interrupted_ops; /* ops of the peak that were interrupted in the agent's own time */
+    u64 interrupted_ops; /* ops of the peak that were interrupted in the agent's own time, nobody knows for how long */
     u64 spent;    /* of a set: cycles of all probes that this thread has been through */
     u64 left;       /* TSC when its task left the processor within the op, 0: it has it */
     u64 jump_time;  /* TSC when a longjmp began within the op, 0: none */
@@ -588,9 +603,13 @@ struct darc_context {
     u32 others_serial; /* and the serial of that op */
     u32 life;       /* tells the thread from one that had its fs base before */
     u32 stuck;      /* serial at which the debugger saw the agent left by a longjmp, 0: none */
-    u32 interrupted; /* serial of an op that was interrupted in the agent's own time, 0: none */
+    u32 interrupted; /* serial of an op that was interrupted in the agent's own time, and what that took is not accounted yet, 0: none */
     u32 held_up;    /* calls that did not count, as they came soon after the stop, */
     u64 held_up_at; /* from which the program went on at this TSC */
+    u64 aside;      /* struct darc_record * of the interrupt that the agent stands still for, 0: none was yet */
+    u32 aside_calls; /* so many have come to the op that is the interrupted one */
+    u32 unused;
+    struct darc_aside asides[DARC_ASIDES];
     u64 bins[DARC_MAX_BINS];
     struct darc_sum sums[1]; /* as many as there is room for nodes; behind them struct darc_total, likewise */
 };

@@ -15,7 +15,8 @@
  * Compiled so that a function keeps r8 to r11 as well (build.py): the stubs save only registers that
  * every call needs. A timed call is bound by how many instructions it has; what is common of a direct
  * call is therefore in the stubs themselves (stubs.S), and darc_enter and darc_return are called for
- * all that is not.
+ * all that is not. With that a compiler's tail call loses its fifth and sixth argument, which it passes in r8 and
+ * r9 and restores them before: what may become one has four.
  */
 #include "abi.h"
 
@@ -36,6 +37,7 @@
 
 #define OPEN 1
 #define HIDDEN 2
+#define ASIDE 3
 #define IDLE OPEN
 #define NO_NODE 0xffffffffu
 #define PAGE(address) ((address) >> 12)
@@ -65,6 +67,7 @@ typedef u64 __attribute__((may_alias)) state_word;
 #include "ops.c"
 #include "votes.c"
 #include "bell.c"
+#include "asides.c"
 #include "f0.c"
 #include "calls.c"
 #include "members.c"
@@ -117,6 +120,8 @@ ENTRY struct left darc_leave(site *s, u64 slot, u64 end)
         left.rings = leave_f0(ctl, ctx, rec, end);
     else if (rec->open == OPEN)
         rec->open = 0;
+    else if (rec->open == ASIDE)
+        leave_aside(ctl, ctx, rec, end);
     return left;
 }
 

@@ -1,34 +1,5 @@
 /* Call sites: calls, tail calls and returns below f0. Part of agent.c, whose rules hold here. */
 
-static inline u32 bits(u32 word)
-{
-    word -= word >> 1 & 0x55555555;
-    word = (word & 0x33333333) + (word >> 2 & 0x33333333);
-    return ((word + (word >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
-}
-
-/* Paper 3.1: the same site is another fnode under another parent. */
-static inline u32 child_node(control *ctl, site *s, u32 parent, u64 target)
-{
-    const struct darc_route *routes = (struct darc_route *)ctl->routes + s->route_first;
-    for (u32 i = 0; i < s->route_count; i++) {
-        if (routes[i].parent != parent)
-            continue;
-        if (!s->indirect)
-            return routes[i].child;
-        u32 lanes = routes[i].lanes;
-        u32 index = learn_target(s, target, s->indirect - s->indirect / DARC_LATE_TARGETS);
-        if (index == NO_NODE || !(lanes >> index & 1)) {
-            index = s->indirect & 31; /* all others': whose time it is, not the caller's own */
-            if (!(lanes >> index & 1))
-                return NO_NODE;
-            s->overflow++; /* a lost count does no harm */
-        }
-        return routes[i].child + bits(lanes & ((1u << index) - 1));
-    }
-    return NO_NODE;
-}
-
 /* The open record of the frame that makes the call, where this very frame is on the path. The word
  * in its slot is the proof: it is a pad's return address only when the frame was entered through
  * that pad. Calls from elsewhere, recursion past a leaf (paper 3.5), frames of a coroutine or a

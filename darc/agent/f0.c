@@ -14,8 +14,8 @@ static COLD u64 look_around(control *ctl, u64 now, u64 back, u64 slot)
     return is_late ? ring_bell(ctl, back, slot) : 0;
 }
 
-/* An op that an interrupt came to while the agent was at work: what the interrupt took counts as the time of whatever
- * called there. Such ops do not vote, unless most of the thread's do: with a clock that counts instructions a
+/* An op that an interrupt came to while the agent was at work, and took nobody knows how long: that counts as the time
+ * of whatever called there. Such ops do not vote, unless most of the thread's do: with a clock that counts instructions a
  * timer's tick comes where one is read, always. */
 static COLD int may_vote_interrupted(control *ctl, context *ctx)
 {
@@ -73,6 +73,8 @@ static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
     u64 latency = at_least(ctl->tsc_step, since(end, rec->start, rec->overhead + ctl->inner_cost));
     if (unlikely(rec->tail_count))
         close_tails(ctl, ctx, rec, end);
+    if (unlikely(ctx->interrupted == ctx->serial))
+        account_asides(ctl, ctx, rec, end);
     ctx->op = 0;
     u64 rings = 0;
     if (unlikely((long)(end - ctl->wake) > 0))

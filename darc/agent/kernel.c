@@ -9,6 +9,22 @@ static COLD u64 device_handler(const control *ctl, u64 vector)
     return is_kernel_pointer(action) ? *(u64 *)(action + ctl->handler_at) : 0;
 }
 
+/* The innermost open call of the task makes the call. */
+static inline record *enter_within(control *ctl, const site *s, context *ctx, u64 slot, u64 target)
+{
+    record *parent = (record *)ctx->top;
+    u32 node = child_node(ctl, (site *)s, parent->node, target);
+    if (node == NO_NODE)
+        return 0;
+    record *rec = claim_record(ctl, slot);
+    if (!rec) {
+        ctx->spoiled = ctx->serial;
+        return 0;
+    }
+    open_call(s, ctx, parent, node, rec, 0);
+    return rec;
+}
+
 /* Paper 3.6: an interrupt, or the scheduler at its end, is a call that the innermost open call of the
  * interrupted task makes, wherever that stands. What interrupts an interrupt is part of it. */
 static COLD record *enter_interrupt(control *ctl, site *s, u64 slot, u64 vector)
@@ -19,26 +35,18 @@ static COLD record *enter_interrupt(control *ctl, site *s, u64 slot, u64 vector)
     context *ctx = find_context(ctl, per_cpu(ctl->stack_at) - 1, 0);
     if (!ctx || !ctx->op || ctx->epoch != ctl->epoch)
         return 0;
-    record *parent = (record *)ctx->top;
-    if (!ctx->idle || !parent || STATE(parent) != STATE(ctx)
-        || *(u64 *)parent->slot != parent->pad_back) {
-        ctx->interrupted = ((record *)ctx->op)->serial; /* the agent or a pad was, and nobody knows for how long */
-        return 0;
-    }
     u64 handler = s->indirect ? device_handler(ctl, vector) : 0;
     u64 target = handler ? handler : s->address;
-    u32 node = child_node(ctl, s, parent->node, target);
-    if (node == NO_NODE)
+    record *parent = (record *)ctx->top;
+    if (!ctx->idle || !parent || STATE(parent) != STATE(ctx)
+        || *(u64 *)parent->slot != parent->pad_back)
+        parent = 0;
+    record *rec = parent ? enter_within(ctl, s, ctx, slot, target) : enter_aside(ctl, s, ctx, slot);
+    if (!rec)
         return 0;
-    record *rec = claim_record(ctl, slot);
-    if (!rec) {
-        ctx->spoiled = ctx->serial;
-        return 0;
-    }
     rec->back = *(u64 *)slot;
     rec->entered = now;
     rec->block = target;
-    open_call(s, ctx, parent, node, rec, 0);
     return rec;
 }
 

@@ -73,6 +73,9 @@ class Records:
         found = []
         for context in self._contexts.addresses():
             op, at, _, _ = self._contexts.state(context)
+            aside = self._contexts.number(context, "aside") if op else 0
+            if aside and self._record(aside, self._read(aside, size), back)["open"]:
+                at = aside
             for _ in range(self._blob.constants["DARC_MAX_DEPTH"] if op else 0):
                 if not at:
                     break

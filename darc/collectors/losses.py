@@ -16,8 +16,8 @@ LOSSES = {
     "on top of the stack",
     "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",
     "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
-    "interrupted_ops": "calls inside the peak were interrupted in darc's own time: what the "
-    "interrupts took counts as their callers' (such calls decide only where most are)",
+    "interrupted_ops": "calls inside the peak were interrupted in darc's own time, for how long is "
+    "not known: it counts as their callers' (such calls decide only where most are)",
     "unsettled_calls": "calls were not counted: they came soon after stops, when all was done at "
     "once that had become due meanwhile",
     "left_ops": "calls were not measured: they were left by a jump or an exception, or their "

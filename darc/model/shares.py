@@ -297,7 +297,10 @@ def is_own(ending: Ending) -> bool:
 
 def _was_timed(node: Fnode, ending: Ending, kept: KeptOps) -> bool:
     """Whether all that the cause took is in the ops. A function was timed where its callees were,
-    or its caller's, or where it has a sum."""
+    or its caller's, or where it has a sum. An interrupt's handler was where it was wherever it is
+    known to have come: of ops that were kept as less was timed a part would be told (3.6)."""
+    if node.is_interrupt and not _was_timed_everywhere(node, kept):
+        return False
     is_timed = (
         node.parent is None
         or not kept.compared.isdisjoint((node, node.parent))
@@ -306,6 +309,15 @@ def _was_timed(node: Fnode, ending: Ending, kept: KeptOps) -> bool:
     if not is_timed:
         return False
     return not node.children or node in kept.compared or _is_whole(node, ending)
+
+
+def _was_timed_everywhere(interrupt: Fnode, kept: KeptOps) -> bool:
+    handler = _handler(interrupt)
+    return all(
+        other.parent in kept.compared
+        for other in interrupt.route()[0].walk()
+        if other.is_interrupt and _handler(other) == handler and other.called.ops
+    )
 
 
 def _is_whole(node: Fnode, ending: Ending) -> bool:

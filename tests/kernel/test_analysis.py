@@ -117,7 +117,8 @@ def test_an_op_of_a_kernel_is_drawn(machine: Machine, tmp_path: Path) -> None:
 
 def test_a_device_that_interrupts(machine: Machine, tmp_path: Path) -> None:
     """A function of a module that tells the disk of a request, and is interrupted as that is done:
-    by the disk's own handler, also in a module."""
+    by the disk's own handler, also in a module. Where that comes as the call returns, it is its
+    caller that is interrupted."""
     done = connected(
         machine,
         tmp_path,
@@ -127,7 +128,8 @@ def test_a_device_that_interrupts(machine: Machine, tmp_path: Path) -> None:
         debugger.REPORT,
         TEXT.format("after"),
     )
-    assert done.paths == [("vp_notify", "iowrite16", "vring_interrupt")], done.gdb
+    ways = [("vp_notify", "iowrite16", "vring_interrupt"), ("vp_notify", "vring_interrupt")]
+    assert done.paths in ([way] for way in ways), done.gdb
     assert re.search(r"interrupted by vring_interrupt \(.*vector 0x\w\w of virtio\d-req", done.gdb)
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
     assert_unharmed(machine)
@@ -137,7 +139,7 @@ def test_calls_that_a_tick_always_interrupts_in_darcs_own_time(
     machine: Machine, tmp_path: Path
 ) -> None:
     """They take longer than a tick, and where a clock counts instructions that comes as a clock is
-    read: they decide nevertheless, and are told of."""
+    read: they decide as all others, as what the ticks took is known."""
     read = "dd if=/proc/kpageflags of=/dev/null bs=1M count=1 2>/dev/null"
     typed(machine, f"rm -f /tmp/enough; (while [ ! -e /tmp/enough ]; do {read}; done) & true")
     done = connected(
@@ -151,8 +153,6 @@ def test_calls_that_a_tick_always_interrupts_in_darcs_own_time(
     typed(machine, "touch /tmp/enough")
     assert done.report is not None, done.gdb
     assert done.report["status"] == "root cause found", done.gdb
-    told = re.compile(r"[1-9]\d* calls inside the peak were interrupted in darc's own time: ")
-    assert any(map(told.match, done.report["notes"])), done.gdb
     assert_unharmed(machine)
 
 

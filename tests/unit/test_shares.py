@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from darc.model.contrast import Group, contrast
 from darc.model.errors import UsageError
-from darc.model.ftree import Cause, Ending, Fnode, RootCausePath
+from darc.model.ftree import Cause, Ending, Fnode, RootCausePath, Totals
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, Off, OffReason, OpClass, Sum
 from darc.model.peaks import find_peaks
 from darc.model.shares import (
@@ -275,6 +275,21 @@ def test_interrupts_of_one_handler_count_wherever_they_came() -> None:
     )
     path = RootCausePath((root, root.find("1.7"), nodes[0]), Ending(Cause.INTERRUPT, 20))
     assert explain(path, dataclasses.replace(snapshot, ops=kept)).share == pytest.approx(0.2)
+
+
+def test_interrupts_that_came_where_the_kept_ops_tell_nothing_of_them_have_no_share() -> None:
+    """They were kept as less was timed: what is left would be taken for all."""
+    snapshot = ops.snapshot()
+    root = snapshot.ftree
+    assert root is not None
+    assert snapshot.ops is not None
+    handler = samples.function("vring_interrupt", "virtio_ring.ko", 0x900)
+    own, below = (root.find(i).add_child(handler, ops.indirect_site()) for i in ("1", "1.7"))
+    path = RootCausePath((root, own), Ending(Cause.INTERRUPT, 20))
+    for compared, share in (({root}, None), ({root, root.find("1.7")}, 0.0)):
+        kept = dataclasses.replace(snapshot.ops, compared=frozenset(compared))
+        below.called = Totals(20 * MS, 19)
+        assert explain(path, dataclasses.replace(snapshot, ops=kept)).share == share
 
 
 ROOT, PATHS = samples.tree()
