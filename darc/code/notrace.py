@@ -72,6 +72,10 @@ NEVER_BACK = (
 NEVER_CALLED = ("_start", "_dl_start_user", "__start_context", "__restore_rt")
 """Symbols of code that is not entered by a call, for where no frame information tells."""
 
+_CANCELLED = ("__syscall_cp_asm", "__syscall_cancel_arch")
+"""Their threads are cancelled only where they stand between two of their instructions (musl's
+src/thread/pthread_cancel.c, and glibc's nptl/cancellation.c since 2.41)."""
+
 SPLIT = "its stack grows in pieces (-fsplit-stack): it may go on in another one"
 """Why no function is timed that begins with a look at how much of its stack is left: where that is
 too little ``__morestack`` calls it once more, behind its own call of that."""
@@ -128,13 +132,16 @@ def _read_why(program: Program, function: Function, depth: int) -> str | None:
 def entered_otherwise(program: Program, function: Function) -> str | None:
     """Why ``function`` cannot be timed at its first instruction: what lies on top of the stack
     there is no return address, as no call leads there (the first code of a program or a thread,
-    the dynamic linker's trampolines, labels that look like functions). ``None`` where it can."""
+    the dynamic linker's trampolines, labels that look like functions), or somebody asks where in it
+    a thread stands. ``None`` where it can."""
     address = function.address
     module = program.module_at(address)
     if module is None:
         return None
     if program.sequences.lie_between(address, address + 1):
         return "it begins with a restartable sequence (rseq), which may be executed nowhere else"
+    if function.symbol in _CANCELLED:
+        return "whether its thread may be cancelled is told by where it stands in it"
     own = address - module.bias
     if own == module.image.entry or function.symbol in NEVER_CALLED:
         return "it is not called: the program begins there, or comes back to it"

@@ -590,16 +590,24 @@ def _body(asm: _Assembler, prologue: Prologue) -> None:
         elif flow == FlowControl.UNCONDITIONAL_BRANCH:
             asm.cell(b"\xff\x25", f"leave {index}", int(instruction.near_branch_target))
             ends = True
+        elif instruction.op0_kind == OpKind.NEAR_BRANCH64:
+            asm.emit(_branch(instruction, asm.here))
         else:
-            encoder = BlockEncoder(64)
-            encoder.add(instruction)
-            try:
-                asm.emit(encoder.encode(asm.here))
-            except ValueError as error:
-                raise OutOfReachError(str(error)) from None
+            asm.instruction(instruction)
             ends = flow == FlowControl.RETURN
     if not ends:
         asm.jump(prologue.entry + prologue.length, "on")
+
+
+def _branch(instruction: Instruction, origin: int) -> bytes:
+    """A conditional branch, in as many instructions as it takes at ``origin``. Not for others: what
+    has its own address as an operand would get that of the copy."""
+    encoder = BlockEncoder(64)
+    encoder.add(instruction)
+    try:
+        return bytes(encoder.encode(origin))
+    except ValueError as error:
+        raise OutOfReachError(str(error)) from None
 
 
 def _jump_of(call: Instruction) -> Instruction:

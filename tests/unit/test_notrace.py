@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from darc.code.architecture import FunctionCode
 from darc.code.depth import frame_rules
 from darc.code.frames import FrameRule
 from darc.code.looks import LOOKS
-from darc.code.notrace import never_returns, why_notrace
+from darc.code.notrace import entered_otherwise, never_returns, why_notrace
 from darc.code.processor import decode
 from darc.code.program import Program
 from darc.code.return_slot import is_looked_at
@@ -249,3 +250,13 @@ def test_frames_whose_place_is_kept_in_memory(rule: FrameRule, expected: bool) -
 )
 def test_calls_that_end_their_caller(callee: str | None, expected: bool) -> None:
     assert never_returns(callee) is expected
+
+
+@pytest.mark.parametrize("symbol", ["__syscall_cp_asm", "__syscall_cancel_arch"])
+def test_code_in_which_a_thread_is_cancelled_by_its_place_is_not_run_elsewhere(
+    symbol: str, program: Program
+) -> None:
+    function = program.names.function_at(find(program, "getpid"), "getpid")
+    assert entered_otherwise(program, function) is None
+    why = entered_otherwise(program, dataclasses.replace(function, symbol=symbol))
+    assert why == "whether its thread may be cancelled is told by where it stands in it"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import struct
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from iced_x86 import FlowControl, Instruction
+from iced_x86 import Code, FlowControl, Instruction
 
 from darc import agent
 from darc.code.architecture import Prologue, Site
@@ -121,6 +122,17 @@ def test_an_indirect_operand_means_the_same_at_each_stack_depth(code: str) -> No
         assert instruction.op0_register == original.op0_register
         moved = shift if str(original).startswith("call [rsp") or "[rsp" in str(original) else 0
         assert instruction.memory_displacement == original.memory_displacement + moved
+
+
+@given(st.sampled_from([b"", b"\x51", b"\xf3\x0f\x1e\xfa"]), st.integers(-8, 16))
+def test_an_address_is_the_same_wherever_what_takes_it_is_run(before: bytes, target: int) -> None:
+    """Its own, too: ``lea rax, [rip + d]`` among displaced instructions."""
+    at = ADDRESS + len(before)
+    raw = before + b"\x48\x8d\x05" + struct.pack("<i", ADDRESS + target - (at + 7))
+    prologue = Prologue(ADDRESS, tuple(decode(raw, ADDRESS)), len(raw), raw)
+    pad = pads.entry_pad(prologue, 0x1234, STUBS, ADDRESS + 0x10000)
+    loads = [one for one in decode(pad.code, ADDRESS + 0x10000) if one.code == Code.LEA_R64_M]
+    assert any(one.ip_rel_memory_address == ADDRESS + target for one in loads)
 
 
 @given(near)
