@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kgdb.vm.machine import Machine
+from tests.kernel import tracing
 from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, debug, workload
 from tests.kernel.test_analysis import TEXT, assert_unharmed
 
@@ -119,12 +120,14 @@ def test_a_timer_that_wakes(machine: Machine, tmp_path: Path) -> None:
 
 
 def test_a_task_that_is_preempted_could_run(tmp_path: Path) -> None:
-    """And it is told which task did."""
+    """When, as the kernel's own trace has it; and it is told which task ran."""
     with workload("preempted", icount=True) as machine:
+        tracing.begin(machine, "preempted")
         start = "darc start vfs_read --task preempted --peak last --start-ops 1000"
         report = reported(machine, tmp_path, start)
-    ops = in_peak(report)
-    assert len(ops) >= 8
+        ops = in_peak(report)
+        assert len(ops) >= 8
+        tracing.assert_as_traced(machine, ops[:8])
     for op in ops:
         assert off(op, "ready") >= 0.5 * op["latency"], op
         assert not off(op, "blocked"), op

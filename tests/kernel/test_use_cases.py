@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kgdb.vm.machine import Machine
+from tests.kernel import tracing
 from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, debug, workload
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3 * WATCHDOG_SECONDS)]
@@ -48,10 +49,15 @@ def test_a_read_of_nothing_is_slow_when_the_timer_interrupts_it(tmp_path: Path) 
 
 
 def test_a_lock_that_another_task_holds(tmp_path: Path) -> None:
-    """The write waits for the lock of the file, to which the other task writes."""
+    """The write waits for the lock of the file, to which the other task writes: when it does, as
+    the kernel's own trace has it."""
     with workload("contention", icount=True) as machine:
+        tracing.begin(machine, "contention")
         start = "darc start vfs_write --task contention --peak last --start-ops 1000"
-        causes = analyse(machine, tmp_path, start)
+        report = analysis(machine, tmp_path, start)
+        waited = [op for op in report["ops"]["kept"] if op["class"] == "in peak"]
+        tracing.assert_as_traced(machine, waited[:8])
+    causes = {tuple(path["functions"]): path["cause"] for path in report["root_cause_paths"]}
     assert causes.keys() == {
         (
             *("vfs_write", "ext4_file_write_iter", "ext4_buffered_write_iter"),
