@@ -1,25 +1,8 @@
 """What darc asks of a processor's code, and the values that it speaks of.
 
-There is x86-64 alone (:mod:`darc.code.x86_64`). A second architecture brings
-
-- a :class:`CodeReader`: the call sites of a function from its bytes, and what of them can be moved;
-  what an instruction does to the flow; the registers that frames are told by;
-- the parts that registers have in calls, and what is set for one by hand (``convention.py``);
-- what frame information calls its registers (``frames.py``), how deep the stack is at an
-  instruction (``depth.py``), which instructions leave a function (``epilogues.py``) or look at its
-  return address (``return_slot.py``, ``copies.py``), where an indirect branch leads
-  (``branches.py``), where short jumps can be led on (``relays.py``), and what may fault
-  (``faults.py``);
-- a :class:`~darc.pads.architecture.PadWriter`: the code of pads, landings and patches; and how
-  landings are laid out (``darc/pads/returns.py``, ``landings.py``);
-- entry and exit of the agent (``darc/agent/stubs.S``), its clock, its system calls, the registers
-  that it saves, and what stands before a caller's address (``callers.c``);
-- a call and a system call in a stopped thread (``darc/debuggee/detour.py``,
-  ``process_foothold.py``, ``parking.py``), and the clock of its processors (``clock.py``);
-- the bytes of calls, jumps, returns and breakpoints, where these are looked for (``notrace.py``,
-  ``callscan.c``; ``darc/pads/foothold.py``, ``patching.py``; ``darc/debuggee/beside.py``,
-  ``journal.py``, ``procfs.py``);
-- for kernels what ``kgdb/`` knows of one: its frames (ORC), thunks, page tables and interrupts.
+There is x86-64 alone (:mod:`darc.code.x86_64`). What a second architecture brings, file by file, is
+listed in docs/extending/architecture.md: a :class:`CodeReader` here, a
+:class:`~darc.pads.architecture.PadWriter`, the agent's stubs, and what knows registers or opcodes.
 
 Instructions are iced's (:class:`Instruction`), whose type all of these share. Beyond them the
 engine reads of one where it stands (``ip``, ``next_ip``), and asks the reader for the rest.
@@ -28,8 +11,7 @@ engine reads of one where it stands (``ip``, ``next_ip``), and asks the reader f
 
 A frame is known by the stack word that holds its return address, as x86-64's calls put it there.
 Where calls use a link register it is known by the stack pointer at its entry (DWARF's canonical
-frame address): a pad at a call site knows that before the call, and it is the same behind it. See
-docs/extending/architecture.md.
+frame address): a pad at a call site knows that before the call, and it is the same behind it.
 """
 
 from __future__ import annotations

@@ -240,6 +240,10 @@ class Collector(ABC):
         """What was not measured so far, and why."""
         return []
 
+    def warnings(self) -> list[str]:
+        """What makes the figures doubtful."""
+        return []
+
     @property
     def unsettled_seconds(self) -> float:
         """For how long the program ran so far and calls did not count, as it had only just stood

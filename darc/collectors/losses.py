@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from darc.agent.memory import AgentMemory
 
@@ -50,3 +50,16 @@ class Losses:
         """A line for each kind of them that there was, but for those ``besides``."""
         counts = {name: count for name, count in self._counts.items() if name not in besides}
         return [f"{count} {self._texts[name]}" for name, count in counts.items() if count]
+
+
+def vanished_pads(functions: Sequence[str]) -> list[str]:
+    """What is told where the program's own code was back in these functions, as
+    :attr:`darc.pads.patching.Patcher.vanished` are."""
+    if not functions:
+        return []
+    first, more = functions[0], len(functions) - 1
+    where = f"{first} and {more} other function{'s' * (more > 1)}" if more else first
+    return [
+        f"darc's jumps in the code of {where} were gone when darc looked, and calls there not seen "
+        "since: the program has read that code anew (MADV_DONTNEED), or put its own bytes back"
+    ]

@@ -19,7 +19,7 @@ from darc.collectors.doorbell import Doorbell
 from darc.collectors.faulthandlers import FaultHandlers
 from darc.collectors.footing import Footing
 from darc.collectors.instrumentation import Instrumentation
-from darc.collectors.losses import LOSSES, Losses
+from darc.collectors.losses import LOSSES, Losses, vanished_pads
 from darc.collectors.padcount import PadCounting
 from darc.collectors.padstops import PadStops
 from darc.collectors.settling import Settling
@@ -352,6 +352,9 @@ class PadCollector(Collector):
 
     def losses(self) -> list[str]:
         return self._losses.told(() if self._settling.is_much else ("unsettled_calls",))
+
+    def warnings(self) -> list[str]:
+        return vanished_pads(list(self.installer.patcher.vanished)) if self._is_set_up else []
 
 
 @contextlib.contextmanager

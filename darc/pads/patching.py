@@ -105,6 +105,9 @@ class Patcher:
         wait to be taken out. What waits is written by addresses, and the debugger may be killed
         in between: an exception would find pads that nothing hides."""
         self.problems: list[str] = []
+        self.vanished: dict[str, None] = {}
+        """Functions in whose code a patch was no more, though nobody had taken it out: the program
+        has read its code anew, or put its own bytes back. In the order in which that was seen."""
 
     @property
     def paused(self) -> bool:
@@ -249,6 +252,8 @@ class Patcher:
             elif live == _TRAP + patch.bytes[1:] and patch.bytes[:1] == patch.original[:1]:
                 # A breakpoint of somebody else's (a kprobe) that will put one byte back: the call.
                 self._target.memory.write_code(patch.address + 1, patch.original[1:])
+            elif live == patch.original:
+                self.vanished[self._program.names.function_at(patch.address).name] = None
         except TargetError:
             if self._target.state is State.RUNNING:
                 patch.in_place = True  # it has been let go on, with the patch in its code

@@ -539,7 +539,7 @@ class Session:
         if why is None:
             try:
                 before.remove()
-                self.notes += before.losses()
+                self.notes += before.losses() + before.warnings()
                 self.collector = self._collecting.new(way)
                 self.notes += self.collector.install(self.program.function(self._entry), 0)
                 return self._go(self.analysis.fall_back(self.collector))
@@ -589,7 +589,7 @@ class Session:
             add_lines(self._target, self.program, nodes)
             add_lines(self._target, self.program, tree(self.root))
         notes = [*self.notes, *self.collector.losses()]
-        warnings = list(shown.warnings)
+        warnings = [*shown.warnings, *self.collector.warnings()]
         if lines:
             warnings += users_breakpoints(shown.paths, self.program, self._target)
         notes += warnings

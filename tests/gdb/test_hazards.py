@@ -836,3 +836,22 @@ def test_threads_of_io_uring_are_left_alone(tmp_path: Path) -> None:
         program.finish()
     assert ("handle", "lookup", "burn") in done.paths, done.gdb
     assert f"threads: {program.pid}\n" in done.gdb
+
+
+@pytest.mark.parametrize("end", ["ended", "late"])
+def test_code_that_is_read_anew(end: str, tmp_path: Path) -> None:
+    """The program drops the pages of its own code, and darc's jumps with them: it is as without
+    darc, and the user is told why no call was seen from then on."""
+    limit = "--max-time 500ms" if end == "late" else ""
+    ops = "40000" if end == "ended" else "400000000"
+    commands = [f"darc start handle --peak >150us {limit}", "run", REPORT]
+    program = build("forgotten")
+    if end == "ended":
+        done = run(tmp_path, program, (ops,), *commands)
+    else:
+        done = debug(tmp_path, program, (ops,), [*commands, "kill"])
+    said = "darc's jumps in the code of handle were gone when darc looked"
+    assert said in done.gdb, done.gdb
+    assert done.report is not None
+    assert said in str(done.report["notes"])
+    assert done.report["profile"]["count"] < 100

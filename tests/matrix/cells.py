@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from fixtures.build import Strip, build, find, names
+from fixtures.build import Strip, analysed, build, find
 
 AXES: dict[str, tuple[str, ...]] = {
     "cc": ("gcc", "clang"),
@@ -103,8 +103,8 @@ def can_be(name: str, cell: Cell) -> bool:
 
 
 def plan(fixtures: Sequence[str] | None = None, at_least: int = AT_LEAST) -> Plan:
-    """The whole matrix."""
-    chosen = names() if fixtures is None else fixtures
+    """The whole matrix, of the fixtures that every suite looks for the path in, or of those."""
+    chosen = analysed() if fixtures is None else fixtures
     load = dict.fromkeys(CELLS, 0)
     trials = []
     for name in chosen:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.build import names
+from fixtures.build import analysed
 from tests.debugger import LLDB
 from tests.matrix.cells import AXES, CELLS, Cell, can_be, plan
 from tests.matrix.trial import attempt
@@ -58,7 +58,7 @@ def test_every_cell_and_every_pair_of_values_is_tried() -> None:
     planned = plan()
     assert set(planned.cells) == set(CELLS)
     assert all(len(fixtures) == len(set(fixtures)) >= 3 for fixtures in planned.cells.values())
-    for name in names():
+    for name in analysed():
         tried = [cell.values for fixture, cell in planned.trials if fixture == name]
         for cell in CELLS:
             if can_be(name, cell):

@@ -600,6 +600,19 @@ def test_parameters_are_set_and_shown(app: FakeApp) -> None:
         commands.show_parameter(app, "speed")
 
 
+REFUSE = [parameter for parameter in PARAMETERS if parameter.name not in ("peak", "task")]
+"""A task may be called by any word; what is no peak is told in words of its own."""
+
+
+@pytest.mark.parametrize("parameter", REFUSE, ids=lambda parameter: parameter.name)
+def test_a_setting_that_is_refused_is_told_as_one(app: FakeApp, parameter: Parameter) -> None:
+    """By the command, in the words of who types it: options are for 'darc start'."""
+    name = parameter.name
+    with pytest.raises(UsageError, match=f"^{name}: .*'set darc {name} ") as refused:
+        commands.set_parameter(app, name, "no such value")
+    assert "--" not in str(refused.value)
+
+
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter.name)
 def test_parameter_help(parameter: Parameter) -> None:
     text = commands.parameter_help(parameter.name)

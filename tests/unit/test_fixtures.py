@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.build import Strip, build, find, names
+from fixtures.build import Strip, analysed, build, find, names
+
+TESTS = Path(__file__).resolve().parents[1]
 
 
 def run(program: Path, *args: str) -> str:
@@ -34,6 +36,15 @@ def test_header_says_what_is_to_be_found(name: str) -> None:
     for path in fixture.paths:
         assert path[0] == fixture.function
         assert len(path) > (fixture.cause != "preemption")
+
+
+@pytest.mark.parametrize("name", sorted({*names()} - {*analysed()}))
+def test_what_no_suite_looks_for_has_a_test_of_its_own(name: str) -> None:
+    """Why, and where, is said in the header."""
+    said = re.search(r"\w.* \((test_\w+\.py)\)$", find(name).elsewhere)
+    assert said, f"{find(name).source.name}: elsewhere: WHY (TEST)"
+    tests = [file.read_text() for file in TESTS.rglob(said[1])]
+    assert any(f'"{name}"' in text for text in tests), f"{said[1]} does not build {name}"
 
 
 @pytest.mark.parametrize("opt", ["-O0", "-O2"])

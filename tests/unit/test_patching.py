@@ -14,6 +14,7 @@ import pytest
 
 from darc.code.processor import decode
 from darc.model.errors import TargetError
+from darc.model.ftree import Function
 from darc.pads.patching import Patch, Patcher
 from darc.target.target import Journal, Place, State
 from tests.fake_target import FakeTarget
@@ -77,6 +78,13 @@ class World:
     @property
     def sites(self) -> World:
         return self
+
+    @property
+    def names(self) -> World:
+        return self
+
+    def function_at(self, address: int) -> Function:
+        return Function(f"f{address:x}", f"f{address:x}", "program", address, address)
 
     def set(self, index: int, *, patched: int) -> None:
         self.log.append(f"site {index} {'on' if patched else 'off'}")
@@ -144,6 +152,22 @@ def test_code_that_is_not_darcs_any_more_stays(world: World) -> None:
     world.target.memory.write(CODE, b"\x11" * 8)
     world.patcher.deactivate(patch)
     assert world.code() == b"\x11" * 8
+
+
+@pytest.mark.parametrize("look", ["deactivate", "pause"])
+def test_code_that_was_read_anew_is_told(world: World, look: str) -> None:
+    """Nobody has taken the patch out, and the program's own bytes are there."""
+    patch, other = world.patch(), world.patch(OTHER, 2)
+    world.patcher.activate(patch)
+    world.patcher.activate(other)
+    world.target.memory.write(CODE, OWN)
+    if look == "pause":
+        world.patcher.pause()
+        world.patcher.resume()
+        assert world.code().startswith(JUMP)  # it is there again
+    world.patcher.deactivate(patch)
+    world.patcher.deactivate(other)
+    assert list(world.patcher.vanished) == [f"f{CODE:x}"]
 
 
 def test_what_cannot_be_taken_back_as_it_runs_is_not_forgotten(

@@ -411,6 +411,14 @@ def test_a_program_that_ends_without_a_call_says_what_is_known_of_that() -> None
     ]
 
 
+def test_a_program_that_ends_early_says_what_makes_that_doubtful() -> None:
+    notes = ("7 calls were not timed: they came from code that was generated", "jumps were gone")
+    ended = samples.snapshot(
+        status=Status.ENDED, peak=None, paths=(), notes=notes, warnings=notes[1:]
+    )
+    assert str(early_end(ended, PLAIN)).splitlines()[1:] == [f"  {notes[1]}"]
+
+
 def test_a_program_that_ends_within_the_search_says_what_is_known_by_then() -> None:
     root, _ = samples.tree()
     ended = samples.snapshot(status=Status.ENDED, paths=(), ftree=root)

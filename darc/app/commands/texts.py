@@ -26,7 +26,7 @@ def help_text(name: str) -> str:
 
 def set_parameter(app: Actions, name: str, text: str) -> None:
     """``set darc NAME TEXT``. Raises :class:`UsageError`."""
-    find_parameter(name).read(text)
+    find_parameter(name).read(text, is_set=True)
     app.set_parameter(name, text)
 
 

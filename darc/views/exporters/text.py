@@ -54,16 +54,17 @@ def status(snapshot: Snapshot, style: Style) -> Shown:
 
 
 def early_end(snapshot: Snapshot, style: Style) -> Shown:
-    """The program ended before the search did: one line, what had been decided by then, and of a
-    function of which no call was timed what is known of that."""
+    """The program ended before the search did: one line, what had been decided by then, what
+    makes that doubtful, and of a function of which no call was timed what is known of that."""
     if not PARTS.keys().isdisjoint(snapshot.parts):
         return status(snapshot, style)
     end = EXECUTED if EXECUTED in snapshot.notes else snapshot.status.value
     line = f"darc: {style.name(snapshot.function)}: {end}: {seen_text(snapshot, style)}"
     lines = [Text(line), *_by_then(snapshot, style)]
+    told = snapshot.warnings
     if snapshot.profile is not None and not snapshot.profile.count:
-        told = (note for note in snapshot.notes if note != end)
-        lines += [Text(f"  {style.note(note)}") for note in told]
+        told = tuple(note for note in snapshot.notes if note != end)
+    lines += [Text(f"  {style.note(note)}") for note in told]
     return write(lines, style)
 
 
