@@ -457,7 +457,8 @@ class RootCauses(Resumable):
         """Whether a second look with breakpoints can tell more."""
         if not self.parameters.auto or self.parameters.probes is not Probes.AUTO:
             return False
-        return self._collector.kind is Probes.PAD and bool(for_breakpoints(self._untimed))
+        is_first = not self._collector.kind.can.uses_breakpoints
+        return is_first and bool(for_breakpoints(self._untimed))
 
     def why_no_fall_back(self) -> str | None:
         return why_not(

@@ -61,7 +61,7 @@ def tell_untimed(calls: Untimed, kind: Probes, why: str | None) -> None:
     timed; ``why`` says why breakpoints did not time these."""
     for node, missed in calls.items():
         note = f"{len(missed)} of its calls could not be timed, {THEIRS}: {_first(missed)}"
-        if kind is Probes.PAD:
+        if not kind.can.uses_breakpoints:
             note += "; '--probes breakpoint' can time them, if they take milliseconds"
         if why is not None:
             note += f"; darc did not by itself: {why}"

@@ -28,7 +28,7 @@ from darc.model.errors import (
     UnsupportedError,
     UsageError,
 )
-from darc.model.parameters import Parameters, Probes
+from darc.model.parameters import Parameters
 from darc.target.outcome import Outcome
 from darc.target.target import Target
 
@@ -141,8 +141,8 @@ class Waiting:
         self._forget_choice()
         self._target.breaks.break_once(entry, lambda: self._arrived(entry))
         debuggee = self._host.look()[0]
-        takes_pads = request.parameters.probes is not Probes.BREAKPOINT
-        if debuggee.is_readable_while_it_runs and takes_pads:
+        has_breakpoints = request.parameters.probes.can.uses_breakpoints
+        if debuggee.is_readable_while_it_runs and not has_breakpoints:
             self._watch_no_more()
             self._first_call = FirstCall(debuggee, entry, lambda: self._missed(entry))
 
@@ -381,7 +381,7 @@ class Waiting:
 def may_wait(debuggee: Debuggee, parameters: Parameters) -> bool:
     """Whether a breakpoint may stand at f0 until it is called: of a killed debugger's it would be
     the end of a program that was attached to."""
-    if parameters.probes is Probes.BREAKPOINT:
+    if parameters.probes.can.uses_breakpoints:
         return True
     return debuggee.danger_of_breakpoints() is None
 

@@ -25,28 +25,28 @@ def ways_of(probes: Probes, own: Way | None) -> tuple[Way, ...]:
     return (own if own is not None and own.collector.kind is probes else WAYS[probes],)
 
 
-def kind_after(kind: Probes) -> Probes:
-    """What takes the place of a ``kind`` that is not the last."""
-    kinds = list(WAYS)
-    return kinds[kinds.index(kind) + 1]
+def kind_for_the_rest() -> Probes:
+    """What times calls that another kind could not."""
+    return next(kind for kind in WAYS if kind.can.uses_breakpoints)
 
 
 def way_instead(
     first: Way, others: Sequence[Way], why: str, debuggee: Debuggee, spec: str
 ) -> tuple[Way, str]:
     """Which of ``others`` times the function ``spec`` of ``debuggee``, as ``first`` cannot, for
-    that reason; and what the user is told of that.
+    that reason: the first that does no harm; and what the user is told of that.
 
     Raises:
-        UnsupportedError: there is none, or it does harm: it is for the user to choose.
+        UnsupportedError: there is none, or each does harm: it is for the user to choose.
     """
     unable = first.collector
     if not others:
         raise UnsupportedError(f"cannot time {spec}: only {unable.plural} can, and {why}")
+    for other in others:
+        if other.collector.risk(debuggee) is None:
+            return other, f"no {unable.plural}, but {other.collector.plural}: {why}"
     able = others[0].collector
-    if (risk := able.risk(debuggee)) is not None:
-        raise UnsupportedError(
-            f"cannot time {spec} with {unable.plural}: {why}; "
-            f"'--probes {able.kind.value}' can, but {risk}"
-        )
-    return others[0], f"no {unable.plural}, but {able.plural}: {why}"
+    raise UnsupportedError(
+        f"cannot time {spec} with {unable.plural}: {why}; "
+        f"'--probes {able.kind.value}' can, but {able.risk(debuggee)}"
+    )

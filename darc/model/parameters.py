@@ -35,6 +35,30 @@ class Probes(str, Enum):
     PAD = "pad"
     BREAKPOINT = "breakpoint"
 
+    @property
+    def can(self) -> Ability:
+        """What that kind can do."""
+        return _ABILITIES[self]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ability:
+    """What one kind of probes can do that others cannot."""
+
+    keeps_ops: bool
+    """Calls are kept whole, with what was timed in them."""
+    uses_breakpoints: bool
+    """The debugger's breakpoints stand where calls are timed, for which there is always room:
+    calls that no other kind can time are timed by these, where they are long."""
+
+
+_ABILITIES: Mapping[Probes, Ability] = {
+    Probes.AUTO: Ability(keeps_ops=True, uses_breakpoints=False),
+    Probes.PAD: Ability(keeps_ops=True, uses_breakpoints=False),
+    Probes.BREAKPOINT: Ability(keeps_ops=False, uses_breakpoints=True),
+}
+"""Of each kind. Of ``auto``, what it tries first can."""
+
 
 class Loops(str, Enum):
     """What counts of a callee that is called again and again. ``TOGETHER``: all of its calls."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from darc.collectors.collector import Assignment, Collector, HasFoothold, Way
-from darc.collectors.ways import kind_after, way_instead, ways_of
+from darc.collectors.ways import kind_for_the_rest, way_instead, ways_of
 from darc.model.errors import ProbesImpossibleError
 from darc.model.parameters import Probes
 from darc.pads.foothold import Foothold
@@ -44,9 +44,9 @@ class Collecting:
         note(self.instead)
         put_in(way)
 
-    def after(self, before: Collector) -> Way:
-        """The way that is next to the one of a collector that has counted."""
-        (way,) = ways_of(kind_after(before.kind), self._own)
+    def for_the_rest(self) -> Way:
+        """The way that times calls which a collector that has counted could not."""
+        (way,) = ways_of(kind_for_the_rest(), self._own)
         return way
 
     def new(self, way: Way) -> Collector:

@@ -534,7 +534,7 @@ class Session:
     def _fall_back(self) -> Outcome:
         """The next way takes the place of the one that has collected, where it does no harm."""
         before = self.collector
-        way = self._collecting.after(before)
+        way = self._collecting.for_the_rest()
         why = way.collector.risk_of_fall_back(self.debuggee) or self.analysis.why_no_fall_back()
         if why is None:
             try:

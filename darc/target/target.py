@@ -144,7 +144,9 @@ class Target(ABC):
     @property
     @abstractmethod
     def pid(self) -> int | None:
-        """The system's process id, ``None`` when there is no program or it is not local."""
+        """The number by which the debugger knows the program, ``None`` when there is none that darc
+        could be in: the system's process id where it runs on this machine, else what the other side
+        says (a kernel's stub says 1). Only what knows that it runs here asks the system by it."""
 
     @property
     @abstractmethod

@@ -11,7 +11,6 @@ from rich.text import Text
 from darc.model.errors import UsageError
 from darc.model.ftree import Fnode
 from darc.model.ops import KeptOps, OffReason, Op, OpClass, Span
-from darc.model.parameters import Probes
 from darc.model.peaks import PeakRange, find_peaks
 from darc.model.profile import format_cycles
 from darc.model.snapshot import Snapshot
@@ -61,7 +60,7 @@ def need_ops(snapshot: Snapshot) -> KeptOps:
         raise UsageError("no op was kept: 'darc start' looks for root causes, and keeps some")
     if snapshot.peak is None:
         raise UsageError("no op is kept yet: choose a peak first ('darc peak N')")
-    if snapshot.probes is not Probes.PAD:
+    if not snapshot.probes.can.keeps_ops:
         raise UsageError(f"no op is kept where calls are timed by a {snapshot.probes.value}")
     raise UsageError(f"no op of {peak_name(snapshot.peak)} is kept yet: let the program go on")
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from darc.collectors.collector import Way
-from darc.collectors.ways import kind_after, way_instead, ways_of
+from darc.collectors.pad_collector import PadCollector
+from darc.collectors.ways import WAYS, kind_for_the_rest, way_instead, ways_of
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import UnsupportedError
 from darc.model.parameters import Probes
 
-PADS, BREAKPOINTS = ways_of(Probes.AUTO, None)
+PADS, BREAKPOINTS = WAYS[Probes.PAD], WAYS[Probes.BREAKPOINT]
 WHY = "it forbids code"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def debuggee(danger: str | None = None) -> Debuggee:
@@ -24,9 +28,37 @@ def debuggee(danger: str | None = None) -> Debuggee:
     return cast(Debuggee, cast(Any, Answers()))
 
 
+def test_every_kind_has_a_way_and_says_what_it_can() -> None:
+    assert ways_of(Probes.AUTO, None) == tuple(WAYS.values())
+    assert {*WAYS, Probes.AUTO} == {*Probes}
+    for kind, way in WAYS.items():
+        assert way.collector.kind is kind
+        assert ways_of(kind, None) == (way,)
+    assert all(kind.can for kind in Probes)
+
+
+def test_nobody_asks_which_kind_it_is() -> None:
+    """But whether the user leaves it to darc: what a kind can is asked."""
+    asking = re.compile(r"(is|is not|==|!=|in) \(?Probes\.(?!AUTO)")
+    files = [file for file in (ROOT / "darc").rglob("*.py") if asking.search(file.read_text())]
+    assert not files
+
+
+def test_of_several_others_the_first_that_does_no_harm_is_taken() -> None:
+    class Third(PadCollector):
+        plural = "others"
+
+        @staticmethod
+        def risk(debuggee: Debuggee) -> str | None:
+            return None
+
+    third = Way(Third)
+    found = way_instead(PADS, [BREAKPOINTS, third], WHY, debuggee("they stop it"), "serve")
+    assert found == (third, "no pads, but others: it forbids code")
+
+
 def test_breakpoints_take_the_place_of_pads() -> None:
-    assert (PADS.collector.kind, BREAKPOINTS.collector.kind) == (Probes.PAD, Probes.BREAKPOINT)
-    assert kind_after(Probes.PAD) is Probes.BREAKPOINT
+    assert kind_for_the_rest() is Probes.BREAKPOINT
     found = way_instead(PADS, [BREAKPOINTS], WHY, debuggee(), "serve")
     assert found == (BREAKPOINTS, "no pads, but breakpoints: it forbids code")
 
