@@ -2,5 +2,6 @@
 
 Imports ``model``, ``search``, ``target``, ``code``, ``saved``, ``pads``, ``debuggee``,
 ``collectors``, ``analyses``, ``session`` and ``views``; debugger packages call it.
-Imports no debugger, and writes nothing into a program: the session does.
+Imports no debugger. It changes a program by the session alone, and what another debugger has left
+there it has the debuggee's pads take out.
 """

@@ -7,23 +7,49 @@ from collections.abc import Collection, Mapping, Sequence
 from darc.agent.memory import AgentMemory
 
 LOSSES = {
-    "lost_records": "calls were not timed: there were more stack depths than darc can tell apart",
-    "lost_callers": "calls were not timed: there was no landing left for a caller of theirs, and "
+    "lost_records": "{calls} not timed: there were more stack depths than darc can tell apart",
+    "lost_callers": "{calls} not timed: there was no landing left for {their} caller, and "
     "each function takes one for each place that calls it (docs/pad.md)",
-    "lost_foreign": "calls were not timed: they came from code that was generated, and its runtime "
-    "may look for the return addresses: functions that they call can be timed",
-    "lost_jumps": "calls were not timed: code jumped there, and no call stands before the address "
+    "lost_foreign": "{calls} not timed: {they} came from code that was generated, and its runtime "
+    "may look for the return addresses: functions that are called below can be timed",
+    "lost_jumps": "{calls} not timed: code jumped there, and no call stands before the address "
     "on top of the stack",
-    "lost_contexts": "calls were not timed: there were more threads than darc can tell apart",
-    "lost_ops": "calls were not measured: their exceptions were caught where darc cannot see it",
-    "interrupted_ops": "calls inside the peak were interrupted in darc's own time, for how long is "
-    "not known: it counts as their callers' (such calls decide only where most are)",
-    "unsettled_calls": "calls were not counted: they came soon after stops, when all was done at "
+    "lost_contexts": "{calls} not timed: there were more threads than darc can tell apart",
+    "lost_ops": "{calls} not measured: an exception was caught where darc cannot see it",
+    "interrupted_ops": "{in_peak} interrupted in darc's own time, for how long is "
+    "not known: it counts as the callers' (such calls decide only where most are)",
+    "unsettled_calls": "{calls} not counted: {they} came soon after stops, when all was done at "
     "once that had become due meanwhile",
-    "left_ops": "calls were not measured: they were left by a jump or an exception, or their "
-    "frames were not in their place as they returned (coroutines that share a stack)",
+    "left_ops": "{calls} not measured: {they} {were} left by a jump or an exception, or {frames} "
+    "not in {place} as {they} returned (coroutines that share a stack)",
 }
-"""By what the agent counts them in."""
+"""By what the agent counts them in; :func:`loss_text` puts in what depends on how many they are."""
+
+_ONE = {
+    "calls": "call was",
+    "in_peak": "call inside the peak was",
+    "tail_calls": "tail call was",
+    "they": "it",
+    "their": "its",
+    "were": "was",
+    "frames": "its frame was",
+    "place": "its place",
+}
+_MANY = {
+    "calls": "calls were",
+    "in_peak": "calls inside the peak were",
+    "tail_calls": "tail calls were",
+    "they": "they",
+    "their": "their",
+    "were": "were",
+    "frames": "their frames were",
+    "place": "their place",
+}
+
+
+def loss_text(count: int, text: str) -> str:
+    """A line of so many losses, of which ``text`` is as in :data:`LOSSES`."""
+    return f"{count} {text.format_map(_ONE if count == 1 else _MANY)}"
 
 
 class Losses:
@@ -49,7 +75,7 @@ class Losses:
     def told(self, besides: Collection[str] = ()) -> list[str]:
         """A line for each kind of them that there was, but for those ``besides``."""
         counts = {name: count for name, count in self._counts.items() if name not in besides}
-        return [f"{count} {self._texts[name]}" for name, count in counts.items() if count]
+        return [loss_text(count, self._texts[name]) for name, count in counts.items() if count]
 
 
 def vanished_pads(functions: Sequence[str]) -> list[str]:

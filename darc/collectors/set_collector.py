@@ -32,9 +32,9 @@ _STACKS_SECONDS = 0.02
 """In which stacks are looked at."""
 
 _LOSSES = {
-    "lost_blocks": "calls were not timed: there were too many threads and functions together",
-    "lost_moved": "calls were not measured: their frames moved to another thread or stack",
-    "lost_tails": "tail calls were not measured: there were too many in one frame",
+    "lost_blocks": "{calls} not timed: there were too many threads and functions together",
+    "lost_moved": "{calls} not measured: {frames} moved to another thread or stack",
+    "lost_tails": "{tail_calls} not measured: there were too many in one frame",
 }
 
 

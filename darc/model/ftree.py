@@ -220,10 +220,10 @@ class Fnode:
         )
         self.children: list[Fnode] = []
         self.has_unknown_callees = False
-        """Set by the session when the function has call sites whose callees only running can
+        """Set by what finds callees when the function has call sites whose callees only running can
         tell, so that having no children does not mean that it calls nothing."""
         self.meaning: tuple[Cause, str | None] | None = None
-        """Set by the session when a path ends at this function, whatever it calls, as its time has
+        """Set by the same when a path ends at this function, whatever it calls, as its time has
         a meaning of its own; with a note for the user."""
         self.state = NodeState.CANDIDATE
         self.maxcount = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import re
 import subprocess
 import sys
@@ -141,17 +142,20 @@ def test_imports_go_down() -> None:
     assert not up, "\n".join(up)
 
 
-def check_no_circle(reached: dict[str, set[str]]) -> None:
-    """``reached`` are the names that each name leads to."""
+def check_no_circle(reached: dict[str, dict[str, Import]]) -> None:
+    """``reached`` are the names that each name leads to, with an import that does."""
     on_the_way: list[str] = []
     done: set[str] = set()
 
     def visit(name: str) -> None:
-        assert name not in on_the_way, " -> ".join([*on_the_way[on_the_way.index(name) :], name])
+        if name in on_the_way:
+            circle = [*on_the_way[on_the_way.index(name) :], name]
+            steps = (str(reached[one][other]) for one, other in itertools.pairwise(circle))
+            raise AssertionError(" -> ".join(circle) + "\n" + "\n".join(steps))
         if name in done:
             return
         on_the_way.append(name)
-        for other in sorted(reached.get(name, ())):
+        for other in sorted(reached.get(name, {})):
             visit(other)
         done.add(on_the_way.pop())
 
@@ -163,8 +167,9 @@ def check_no_circle(reached: dict[str, set[str]]) -> None:
 def test_no_circles(package: str) -> None:
     """Whatever is imported, at the top of a file or in a function, is never a way back to it."""
     files = {module_name(file): file for file in python_files(package)}
-    reached: dict[str, set[str]] = {
-        name: {i.name for i in imports(file)} & set(files) - {name} for name, file in files.items()
+    reached = {
+        name: {i.name: i for i in imports(file) if i.name in files and i.name != name}
+        for name, file in files.items()
     }
     check_no_circle(reached)
 
@@ -173,12 +178,19 @@ def test_no_circles(package: str) -> None:
 def test_no_circles_between_folders(package: str) -> None:
     """As floors are, so are the folders within one: of two, one is below the other."""
     files = {module_name(file): file for file in python_files(package)}
-    reached: dict[str, set[str]] = {}
+    reached: dict[str, dict[str, Import]] = {}
     for file in files.values():
         here = str(file.parent)
-        there = {str(files[one.name].parent) for one in imports(file) if one.name in files}
-        reached.setdefault(here, set()).update(there - {here})
+        for one in imports(file):
+            if one.name in files and (there := str(files[one.name].parent)) != here:
+                reached.setdefault(here, {})[there] = one
     check_no_circle(reached)
+
+
+def test_a_circle_is_told_with_the_lines_that_make_it() -> None:
+    first, second = Import(Path("a.py"), 3, "b"), Import(Path("b.py"), 7, "a")
+    with pytest.raises(AssertionError, match=r"a -> b -> a\na\.py:3 imports b\nb\.py:7 imports a"):
+        check_no_circle({"a": {"b": first}, "b": {"a": second}})
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 PASSED = "handle SIG32 nostop noprint pass"
 """The signal that pthread_cancel sends: gdb knows it only where it finds libc's symbols."""
 
-NOT_MEASURED = re.compile(r"note: .*calls were not measured.*")
+NOT_MEASURED = re.compile(r"note: .*calls? (?:was|were) not measured.*")
 REFUSED = re.compile(r"^darc: (?!root cause|waits|report|loaded).*", re.M)
 
 

@@ -21,6 +21,12 @@ TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 PAGES = [*(ROOT / name for name in TOP), *sorted((ROOT / "docs").rglob("*.md"))]
 IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 
+TREE = [
+    file.relative_to(ROOT).as_posix()
+    for folder in ("darc", "darc_gdb", "darc_lldb", "kgdb", "fixtures", "tests", "tools")
+    for file in (ROOT / folder).rglob("*.*")
+]
+
 
 def blocks(page: Path) -> Iterator[str]:
     """The code blocks of a page."""
@@ -50,7 +56,7 @@ def test_command_page_is_that_of_the_registry() -> None:
     made = subprocess.run(
         [sys.executable, "-c", writer, script], capture_output=True, text=True, check=True
     )
-    assert page.read_text() == made.stdout, "run 'python tools/commands_page.py'"
+    assert page.read_text() == made.stdout, "run '.venv/bin/python tools/commands_page.py'"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
@@ -149,6 +155,29 @@ def test_the_floors_are_those_of_the_tree() -> None:
     assert tuple(re.findall(r"^\| `(\w+)/` \|", text, re.M)) == FLOORS
     drawn = re.findall(rf"^  ({'|'.join(FLOORS)}) +\w", text, re.M)
     assert tuple(reversed(drawn)) == FLOORS, "the picture has another order"
+
+
+ELSEWHERE = {
+    *("linux-nat.c",),  # gdb's
+    *("file.c", "pager.c"),  # of the user's program
+    *("sparing.py", "split.py", "NAME.c"),  # what the reader is to write
+}
+"""Files that pages name, and that are none of this tree."""
+
+TOLD_IN_CODE = sorted(
+    {*(ROOT / "darc").rglob("__init__.py"), *(ROOT / "darc").rglob("architecture.py")}
+)
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *TOLD_IN_CODE], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_files_that_are_named_are_there(page: Path) -> None:
+    text = page.read_text()
+    for name in re.findall(r"`([\w/.-]*\w\.(?:py|c|cpp|h|S))(?=[:` ])", text):
+        assert any(f"/{file}".endswith(f"/{name}") for file in TREE) or (
+            name.rpartition("/")[2] in ELSEWHERE
+        ), f"{page.relative_to(ROOT)} names {name}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -13,7 +14,9 @@ from darc.agent.contexts import ThreadContexts
 from darc.agent.layout import plan, room_for
 from darc.agent.memory import AgentMemory
 from darc.collectors.collector import Assignment
+from darc.collectors.losses import loss_text
 from darc.collectors.pad_collector import PadCollector
+from darc.collectors.set_collector import SetCollector
 from darc.model.ftree import Fnode, Function
 from darc.model.parameters import Parameters
 from darc.pads.backend import BellAnswer
@@ -265,6 +268,14 @@ def test_what_could_not_be_measured_is_counted_once(world: World) -> None:
         world.collector.on_bell()
         assert world.tables.lost_callers == 0
     assert [line for line in world.collector.losses() if line.startswith("5 calls")]
+
+
+@pytest.mark.parametrize("text", SetCollector._loss_texts.values())
+def test_one_call_is_told_as_one(text: str) -> None:
+    assert loss_text(2, text).startswith("2 ")
+    one = loss_text(1, text)
+    assert re.match(r"1 (tail )?call (inside the peak )?was ", one)
+    assert not re.search(r"\b(they|their)\b|calls were", one)
 
 
 def test_more_threads_than_there_is_room_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ from darc.views.exporters import EXPORTERS
 from darc.views.style import Style
 
 _DEFAULT = next(iter(EXPORTERS))
-_OTHERS = frozenset({".html", ".htm", ".folded"})
-"""Names of files that would promise what no exporter makes."""
+_OTHERS = frozenset({".html", ".htm", ".pdf"})
+"""Names of files that would promise what no exporter makes; one that does take its own first."""
 
 
 def write_report(
