@@ -23,7 +23,16 @@ IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 
 TREE = [
     file.relative_to(ROOT).as_posix()
-    for folder in ("darc", "darc_gdb", "darc_lldb", "kgdb", "fixtures", "tests", "tools")
+    for folder in (
+        "darc",
+        "darc_gdb",
+        "darc_lldb",
+        "kgdb",
+        "benchmarks",
+        "fixtures",
+        "tests",
+        "tools",
+    )
     for file in (ROOT / folder).rglob("*.*")
 ]
 
