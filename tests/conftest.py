@@ -6,10 +6,15 @@ such a test is tried again, up to twice, and the summary counts it. No other tes
 
 A test of hypothesis has longer than others: it looks for the smallest example that fails for up to
 five minutes, and a test that is broken off in that ends its worker.
+
+Python keeps what it has compiled, whatever the environment says: otherwise each of some thousand
+debuggers would compile all of darc anew, for as long as most of them run a program.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +22,9 @@ import pytest
 from hypothesis import settings
 
 from tests import debugger
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 settings.register_profile("darc", deadline=None)
 settings.load_profile("darc")
