@@ -45,6 +45,13 @@ def main() -> None:
     launch(_become_gdb)
 
 
+def loading(gdb: str) -> tuple[list[str], dict[str, str]]:
+    """How to start a gdb that can load darc so that it does, and what to set in its environment."""
+    from darc.app.launching import package_folders
+
+    return [gdb, "-iex", f"source {LOAD}"], {PYTHONPATH: os.pathsep.join(package_folders())}
+
+
 def _become_gdb() -> None:
     gdb = shutil.which("gdb")
     trouble = "gdb is not installed: apt install gdb" if gdb is None else why_not(gdb)
@@ -52,11 +59,8 @@ def _become_gdb() -> None:
         from darc.views.words import message
 
         sys.exit(message(f"darc-gdb: {trouble}"))
-    from darc.app.launching import package_folders
-
-    environment = {**os.environ, PYTHONPATH: os.pathsep.join(package_folders())}
-    arguments = [gdb, "-iex", f"source {LOAD}", *sys.argv[1:]]
-    os.execve(gdb, arguments, environment)
+    command, changed = loading(gdb)
+    os.execve(gdb, [*command, *sys.argv[1:]], {**os.environ, **changed})
 
 
 if __name__ == "__main__":

@@ -126,24 +126,29 @@ def main() -> None:
     launch(_become_lldb)
 
 
+def loading(lldb: str, chosen: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """How to start an lldb whose Python works with what was ``chosen`` so that it loads darc, and
+    what to set in its environment."""
+    from darc.app.launching import package_folders
+
+    before = {name: os.environ.get(name) for name in chosen}
+    changed = {
+        **chosen,
+        PYTHONPATH: os.pathsep.join(package_folders()),
+        RESTORE: json.dumps(before),
+    }
+    quoted = str(LOAD).replace("\\", "\\\\").replace('"', '\\"')
+    return [lldb, "-O", f'command script import "{quoted}"'], changed
+
+
 def _become_lldb() -> None:
     usable = find_usable()
     if isinstance(usable, str):
         from darc.views.words import message
 
         sys.exit(message(f"darc-lldb: {usable}"))
-    lldb, chosen = usable
-    from darc.app.launching import package_folders
-
-    before = {name: os.environ.get(name) for name in chosen}
-    environment = {
-        **os.environ,
-        **chosen,
-        PYTHONPATH: os.pathsep.join(package_folders()),
-        RESTORE: json.dumps(before),
-    }
-    quoted = str(LOAD).replace("\\", "\\\\").replace('"', '\\"')
-    os.execve(lldb, [lldb, "-O", f'command script import "{quoted}"', *sys.argv[1:]], environment)
+    command, changed = loading(*usable)
+    os.execve(command[0], [*command, *sys.argv[1:]], {**os.environ, **changed})
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import os
 import re
 import select
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,9 +29,13 @@ from typing import Any
 
 import pytest
 
+from darc_gdb import launcher
+
 ROOT = Path(__file__).resolve().parent.parent
 LOAD = ROOT / "darc_gdb" / "load.py"
 DARC_GDB = (sys.executable, str(ROOT / "darc_gdb" / "launcher.py"))
+"""``darc-gdb``; :func:`debug` begins at once with what this becomes, the same each time."""
+
 PLAIN_GDB = ("gdb",)
 
 WATCHDOG_SECONDS = 100
@@ -145,14 +150,24 @@ def debug(
         words = runner.translated(commands)
         return runner.debug(folder, program, args, words, options=options, plain=plain)
     redirected = shlex.join(args) + " > program.out 2> program.err"
-    command = [*gdb, "-nx", "-q", "-batch", *options]
+    began, variables = _loading_gdb() if tuple(gdb) == DARC_GDB else (gdb, {})
+    command = [*began, "-nx", "-q", "-batch", *options]
     if program is not None:
         command += ["-ex", f"set args {redirected}"]
     for one in commands:
         command += ["-ex", one.removeprefix("attempt ")]
     if program is not None:
         command.append(str(program))
-    return Done(*watched(folder, command))
+    return Done(*watched(folder, command, variables))
+
+
+@functools.cache
+def _loading_gdb() -> tuple[Sequence[str], Mapping[str, str]]:
+    """What ``darc-gdb`` becomes, and what it sets."""
+    gdb = shutil.which("gdb")
+    assert gdb is not None
+    assert launcher.why_not(gdb) is None
+    return launcher.loading(gdb)
 
 
 def watched(

@@ -66,7 +66,7 @@ def debug(
     Raises:
         HangError: it did not end.
     """
-    lldb, variables = plain_lldb(chosen_lldb()) if plain else (DARC_LLDB, {})
+    lldb, variables = (plain_lldb if plain else _loading_lldb)(chosen_lldb())
     command = [*lldb, "-x", "-b", *options]
     if any(word.startswith(_TOOL_COMMANDS) for word in commands):
         commands = [TOOLS, *commands]
@@ -77,8 +77,6 @@ def debug(
         command += ["-o", one]
     if program is not None:
         command += ["--", str(program), *args]
-    if chosen := chosen_lldb():
-        variables = {**variables, launcher.LLDB: chosen}
     return Done(*debugger.watched(folder, command, variables))
 
 
@@ -108,15 +106,26 @@ def newest_lldb() -> str:
     return done.stdout.strip()
 
 
-@functools.cache
-def plain_lldb(wanted: str | None) -> tuple[tuple[str, ...], dict[str, str]]:
+def plain_lldb(wanted: str | None) -> tuple[Sequence[str], dict[str, str]]:
     """lldb alone, and the environment in which its Python works."""
+    lldb, chosen = _usable(wanted)
+    return (lldb,), chosen
+
+
+@functools.cache
+def _loading_lldb(wanted: str | None) -> tuple[Sequence[str], dict[str, str]]:
+    """What ``darc-lldb`` becomes, and what it sets."""
+    return launcher.loading(*_usable(wanted))
+
+
+@functools.cache
+def _usable(wanted: str | None) -> tuple[str, dict[str, str]]:
     with pytest.MonkeyPatch.context() as patch:
         if wanted:
             patch.setenv(launcher.LLDB, wanted)
         usable = launcher.find_usable()
     assert not isinstance(usable, str), usable
-    return (usable[0],), usable[1]
+    return usable
 
 
 # -------------------------------------------------------------------------- lldb's words
