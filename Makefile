@@ -22,7 +22,7 @@ help:
 	@echo 'make test-lldb those of them that drive lldb'
 	@echo 'make matrix    compilers, options and kinds of programs, with a table at the end'
 	@echo 'make test-kernel the tests that debug a kernel in QEMU (downloads 440 MB once)'
-	@echo 'make test-long tests that take minutes each, on kernels of other releases too (downloads 1.6 GB once)'
+	@echo 'make test-long tests that take minutes each, the cases that test has a sample of, kernels of other releases (downloads 1.6 GB once)'
 	@echo 'make kills     debuggers are killed 1,000 times, and the programs go on (KILLS_ARGS=…)'
 	@echo 'make slow-calls the fixtures where system calls for processes, mappings, futexes and clocks take longer'
 	@echo 'make fuzz      damaged files, names and lines by the thousand; none may end in a traceback'
@@ -115,8 +115,9 @@ test-kernel: kernel
 	@$(BIN)/darc-vm fetch --kernel kgdb >/dev/null
 	@$(PY) -m pytest -n $(JOBS) tests/kernel $(PYTEST_ARGS)
 
-# What test leaves out, for a night: one after the other, as they fill the machine.
-test-long: kernel
+# What test leaves out, for a night: one after the other, as they fill the machine. Of many cases that
+# are alike test has a sample, and the others are here.
+test-long: kernel test-packages $(AGENT)
 	@for kernel in kgdb rt 6.12 6.12-rt newest; do $(BIN)/darc-vm fetch --kernel $$kernel >/dev/null; done
 	@$(PY) -m pytest -m long $(PYTEST_ARGS)
 

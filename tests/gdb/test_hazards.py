@@ -119,9 +119,9 @@ OTHERS = re.compile(r"other targets of (dispatch|forward)\+0x[0-9a-f]+")
 @pytest.mark.parametrize(
     ("mode", "caller", "every", "ops"),
     [
-        ("few", "dispatch", 50, "400000"),
-        ("tail", "forward", 50, "400000"),
-        ("many", "dispatch", 5, "100000"),
+        ("few", "dispatch", 50, "300000"),
+        ("tail", "forward", 50, "300000"),
+        ("many", "dispatch", 5, "50000"),
     ],
 )
 def test_few_of_very_many_targets_are_slow_and_seldom(
@@ -152,7 +152,7 @@ def test_few_of_very_many_targets_are_slow_and_seldom(
 
 def test_what_calls_very_many_targets_is_slow_itself(tmp_path: Path) -> None:
     """What its calls take is known all the same, and is not its own."""
-    done = analysed(tmp_path, build("plugins"), ("1000000", "own"))
+    done = analysed(tmp_path, build("plugins"), ("400000", "own"))
     assert done.report is not None
     found = done.report["root_cause_paths"]
     paths = [path for path in found if path["cause"] != "preemption"]
@@ -571,13 +571,14 @@ def test_breakpoints_of_gdbs_own_in_f0s_first_bytes(command: str, tmp_path: Path
 
 
 @gdb_alone("a script for gdb's Python")
-def test_many_analyses_one_after_the_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [10, pytest.param(30, marks=pytest.mark.long)])
+def test_many_analyses_one_after_the_other(count: int, tmp_path: Path) -> None:
     """In one gdb and one process: nothing is used up, nothing is left behind."""
     script = tmp_path / "many.py"
     script.write_text(
         "import gdb\n"
         "found = 0\n"
-        "for _ in range(30):\n"
+        f"for _ in range({count}):\n"
         f"    gdb.execute('{START} --decision-ops 5', to_string=True)\n"
         "    text = gdb.execute('continue', to_string=True)\n"
         "    text += gdb.execute('darc report', to_string=True)\n"
@@ -587,7 +588,7 @@ def test_many_analyses_one_after_the_other(tmp_path: Path) -> None:
     commands = [TOOLS, "break main", "run", "delete", f"source {script}", "darc stop"]
     commands += [mark("code"), "tell-code", mark("end"), "continue"]
     done = run(tmp_path, build("launcher"), ("40000",), *commands)
-    assert "found 30\n" in done.gdb
+    assert f"found {count}\n" in done.gdb
     assert ", 0 altered" in done.section("code")
 
 
@@ -605,7 +606,10 @@ def test_code_that_takes_a_librarys_place(ends: str, tmp_path: Path) -> None:
     assert b"altered: 0" in done.output
 
 
-def test_threads_come_back_behind_a_handler_when_the_analysis_is_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rounds", [3, pytest.param(8, marks=pytest.mark.long)])
+def test_threads_come_back_behind_a_handler_when_the_analysis_is_over(
+    rounds: int, tmp_path: Path
+) -> None:
     """A signal's handler has interrupted them between a pad and f0: no program counter tells."""
     commands = [
         *(
@@ -615,7 +619,7 @@ def test_threads_come_back_behind_a_handler_when_the_analysis_is_over(tmp_path: 
         *("continue", "darc stop", "detach"),
     ]
     with running("resting", tmp_path) as program:
-        for _ in range(8):
+        for _ in range(rounds):
             done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
             wait_until_let_go(program.pid)
             assert "every probe is out" in done.gdb
