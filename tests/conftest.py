@@ -53,7 +53,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     mark = metafunc.definition.get_closest_marker("debuggers")
     if mark is not None:
-        metafunc.parametrize("driven_by", mark.args, indirect=True, scope="session")
+        late = mark.kwargs.get("long", ())
+        made = [pytest.param(n, marks=pytest.mark.long if n in late else []) for n in mark.args]
+        metafunc.parametrize("driven_by", made, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session", autouse=True)

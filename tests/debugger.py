@@ -53,6 +53,9 @@ GDB, LLDB, NEWEST = "gdb", "lldb", "newest"
 
 IN_BOTH = pytest.mark.debuggers(GDB, LLDB)
 EVERYWHERE = pytest.mark.debuggers(GDB, LLDB, NEWEST)
+IN_LLDB_AT_NIGHT = pytest.mark.debuggers(GDB, LLDB, long=(LLDB,))
+"""For tests of darc's own work on code and latencies, which is the same in every debugger: lldb has
+its turn in ``make test-long``."""
 
 
 def gdb_alone(reason: str) -> pytest.MarkDecorator:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from darc.code.labels import LABEL
-from tests.debugger import IN_BOTH, REPORT, Done, debug
+from tests.debugger import IN_LLDB_AT_NIGHT, REPORT, Done, debug
 from tests.kills import programs as hazards
 
 JUMPS = "code jumped there"
@@ -40,7 +40,7 @@ def timed(done: Done) -> set[str]:
     return {row["function"] for row in done.report["set"]["functions"] if row["calls"]}
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_labels_and_data_are_left_out_of_a_set(tmp_path: Path) -> None:
     """Also what has a function's type, or its frame information, and is jumped to. Those that are
     called are timed, whatever stands now where the call was: darc's own jumps, too."""
@@ -70,7 +70,7 @@ def test_a_label_in_a_function_is_refused(tmp_path: Path) -> None:
     assert f"cannot time inside: {LABEL}" in done.gdb
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize("name", ["bare_inc", "typed_inc"])
 @pytest.mark.parametrize("probes", ["pad", "breakpoint"])
 def test_nothing_is_timed_where_code_jumps(probes: str, name: str, tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build, find
-from tests.debugger import IN_BOTH, debug, undisturbed
+from tests.debugger import IN_LLDB_AT_NIGHT, debug, undisturbed
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 FUNCTIONS = [
     "memcpy",

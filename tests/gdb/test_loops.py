@@ -25,7 +25,7 @@ def busy() -> Iterator[None]:
         other.wait()
 
 
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 @pytest.mark.usefixtures("busy")
 def test_a_preempted_call_of_a_loop_is_no_cause(tmp_path: Path) -> None:
     """On such a machine the longest of a loop's calls is the one that was preempted, whichever
@@ -40,7 +40,7 @@ def test_a_preempted_call_of_a_loop_is_no_cause(tmp_path: Path) -> None:
     assert (step["function"], step["calls"] > 1000 * 20) == ("step", True)
 
 
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_the_papers_rule_ends_at_the_loop(tmp_path: Path) -> None:
     options = "--loops paper --peak 18-20 --maxcount-percentage 0.9 --decision-ops 40"
     commands = [f"darc start handle {options}", "run", debugger.REPORT, "kill"]

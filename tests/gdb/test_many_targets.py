@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build_stages
-from tests.debugger import IN_BOTH, REPORT, debug, server
+from tests.debugger import IN_LLDB_AT_NIGHT, REPORT, debug, server
 
 STAGES = 22
 """How many virtual calls there are, each from a place of its own."""
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize("lookahead", ["1", "auto"])
 def test_many_virtual_calls_one_below_the_other(tmp_path: Path, lookahead: str) -> None:
     """In a program of many threads, where each has room for few callees: a path goes on to its end,

@@ -14,7 +14,7 @@ SLOW = ("handle", "flush", "write_out", "usleep", "nanosleep", "clock_nanosleep"
 DARC_STATUS = "darc status"
 
 
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_a_profile_takes_the_time_that_it_is_given(tmp_path: Path) -> None:
     """Not 100 calls: the slow ones, 1 of 64, would hardly be among them."""
     done = debugger.debug(
@@ -40,7 +40,7 @@ def test_a_profile_takes_the_time_that_it_is_given(tmp_path: Path) -> None:
     assert done.paths == [SLOW], done.gdb
 
 
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_a_number_of_calls_ends_a_profile_that_would_take_longer(tmp_path: Path) -> None:
     done = debugger.debug(
         tmp_path,
@@ -58,7 +58,7 @@ def test_a_number_of_calls_ends_a_profile_that_would_take_longer(tmp_path: Path)
     assert re.search(r"handle: 1[5-9]\d calls|handle: 2[01]\d calls", done.gdb), done.gdb
 
 
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_a_time_in_which_nothing_was_called_is_doubled(tmp_path: Path) -> None:
     done = debugger.debug(
         tmp_path,
@@ -82,7 +82,7 @@ int main(void) { for (unsigned op = 1; op < 1000000; op++) { handle(op); usleep(
 
 
 @needs_permission
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_calls_that_were_not_timed_any_more_put_no_path_in_doubt(tmp_path: Path) -> None:
     """The ops that are kept are those of the deepest level."""
     start = "darc start handle --peak >4ms --start-ops 600 --decision-ops 10 --lookahead 1"
@@ -93,7 +93,7 @@ def test_calls_that_were_not_timed_any_more_put_no_path_in_doubt(tmp_path: Path)
     assert "is no root cause" not in done.gdb, done.gdb
 
 
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_a_hundred_calls_that_are_all_alike_are_not_all_that_is_looked_at(tmp_path: Path) -> None:
     """They come in a few milliseconds, and a slow one five times in a second."""
     start = "darc start handle --peak last --decision-ops 5"

@@ -7,9 +7,18 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build
-from tests.debugger import EXIT, IN_BOTH, REPORT, attempt, debug, gdb_alone, mark, undisturbed
+from tests.debugger import (
+    EXIT,
+    IN_LLDB_AT_NIGHT,
+    REPORT,
+    attempt,
+    debug,
+    gdb_alone,
+    mark,
+    undisturbed,
+)
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 START = "darc start handle --peak >150us"
 THREADS = ("40000", "2")

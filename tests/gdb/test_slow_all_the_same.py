@@ -165,7 +165,7 @@ def compiled(folder: Path, source: str) -> Path:
     return program
 
 
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_of_one_peak_with_a_tail_the_last_is_the_tail(tmp_path: Path) -> None:
     """Most of the time of all calls is in another function."""
     commands = ["darc start handle --peak last --start-ops 600", "run", debugger.REPORT, "kill"]
@@ -210,7 +210,7 @@ def test_what_computes_for_long_is_the_cause_though_it_is_preempted(
 
 
 @needs_permission
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_a_wait_is_one_where_other_slow_calls_had_nothing_to_wait_for(tmp_path: Path) -> None:
     commands = ["darc start handle --peak last --start-ops 3000", "run", debugger.REPORT, "kill"]
     done = debugger.debug(tmp_path, compiled(tmp_path, TWO), (), commands)
@@ -226,7 +226,7 @@ def many(folder: Path, us: int) -> debugger.Done:
     return debugger.debug(folder, compiled(folder, MANY), (str(us),), commands)
 
 
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_what_explains_next_to_nothing_is_no_root_cause(tmp_path: Path) -> None:
     """It has the most votes, of calls that are short beside the others."""
     done = many(tmp_path, 20000)
@@ -241,7 +241,7 @@ def test_what_explains_next_to_nothing_is_no_root_cause(tmp_path: Path) -> None:
     assert int(told[1]) < 10
 
 
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_what_explains_the_smaller_part_is_told_to(tmp_path: Path) -> None:
     done = many(tmp_path, 1000)
     assert {path[:2] for path in done.paths} == {("handle", "rest")}, done.gdb

@@ -23,7 +23,7 @@ def decided(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield from decided(child)
 
 
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize(
     ("threads", "ops", "start_ops", "by_hand"),
     [

@@ -76,7 +76,7 @@ def test_a_processor_that_another_task_takes(tmp_path: Path) -> None:
         assert (path[:2], cause) == (("vfs_read", "ext4_file_read_iter"), "preemption")
 
 
-@pytest.fixture(scope="module", params=["ext2", "ext4"])
+@pytest.fixture(scope="module", params=[pytest.param("ext2", marks=pytest.mark.long), "ext4"])
 def listing(request: pytest.FixtureRequest) -> Iterator[Machine]:
     """The disk is slow, as no host's page cache is. Debian's kernel has one driver for both."""
     arguments = ("1000000", f"/{request.param}/tree")
