@@ -10,10 +10,10 @@ static COLD u64 device_handler(const control *ctl, u64 vector)
 }
 
 /* The innermost open call of the task makes the call. */
-static inline record *enter_within(control *ctl, const site *s, context *ctx, u64 slot, u64 target)
+static inline record *enter_within(control *ctl, site *s, context *ctx, u64 slot, u64 target)
 {
     record *parent = (record *)ctx->top;
-    u32 node = child_node(ctl, (site *)s, parent->node, target);
+    u32 node = child_node(ctl, s, parent->node, target);
     if (node == NO_NODE)
         return 0;
     record *rec = claim_record(ctl, slot);

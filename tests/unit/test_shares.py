@@ -285,10 +285,10 @@ def test_interrupts_that_came_where_the_kept_ops_tell_nothing_of_them_have_no_sh
     assert snapshot.ops is not None
     handler = samples.function("vring_interrupt", "virtio_ring.ko", 0x900)
     own, below = (root.find(i).add_child(handler, ops.indirect_site()) for i in ("1", "1.7"))
+    below.called = Totals(20 * MS, 19)
     path = RootCausePath((root, own), Ending(Cause.INTERRUPT, 20))
     for compared, share in (({root}, None), ({root, root.find("1.7")}, 0.0)):
         kept = dataclasses.replace(snapshot.ops, compared=frozenset(compared))
-        below.called = Totals(20 * MS, 19)
         assert explain(path, dataclasses.replace(snapshot, ops=kept)).share == share
 
 
