@@ -14,6 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from darc.analyses.analysis import Resumable, Step, Subject
+from darc.analyses.closinground import (
+    closing_calls,
+    closing_orders,
+    closing_seconds,
+    is_frequent,
+)
 from darc.analyses.corrections import (
     hear_ops,
     leave_out_all,
@@ -23,7 +29,9 @@ from darc.analyses.corrections import (
     tell_unheard,
 )
 from darc.analyses.offvotes import SHORTEST_TURN, Rules
-from darc.analyses.peakprofile import LONG_SECONDS, PeakProfile
+from darc.analyses.peakprofile import PeakProfile
+from darc.analyses.profilepace import ProfilePace
+from darc.analyses.resumption import take_up
 from darc.analyses.roundops import RoundOps
 from darc.analyses.runclock import RunClock
 from darc.analyses.secondlook import (
@@ -39,16 +47,16 @@ from darc.analyses.secondlook import (
 from darc.code.modules import Module
 from darc.collectors.collector import Collector
 from darc.model.errors import TargetError, UsageError
-from darc.model.ftree import Fnode, Function, RootCausePath
+from darc.model.ftree import Fnode, RootCausePath
 from darc.model.functionset import FunctionProfile
-from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, OpClass
-from darc.model.parameters import AUTO_START_OPS, MOST_CALLS, Loops, Parameters, Probes
+from darc.model.ops import OpClass
+from darc.model.parameters import Loops, Parameters, Probes
 from darc.model.profile import Profile
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.saved import refit
 from darc.saved.storage import DESCENT, Stored
-from darc.search.contest import Contest, call_sites
+from darc.search.contest import Contest
 from darc.search.descent import (
     AUTO_LOOKAHEAD,
     Descent,
@@ -71,27 +79,6 @@ stop more."""
 
 _SPANS_IN_PEAK = 256
 """A call in an op is kept one by one where it takes this part of the peak's fastest op, or more."""
-
-_FEW_THREADS = 16
-_HERD_SECONDS = 0.25
-_CALLS_OF_EACH = 8
-"""Where a program has more threads than a few, its first calls behind a stop are no profile: so
-many of each thread are, or what comes in that time, if nobody says how many to see."""
-
-_PERCENTILE_SECONDS = 5.0
-"""For how long at most calls are looked at for a peak by a percentile, if nobody says how many to
-see, and a hundred have come."""
-
-_CLOSING_SECONDS = 1.0
-"""For how long at most ops are kept when the paths are known, where many come in that time;"""
-
-_MORE_TIME = 2.5
-"""where few do, by how much longer than it takes on average until there are enough of them, as they
-come by chance (by half as much again, there were too few in one of seven rounds),"""
-
-_LONGEST_CLOSING = 20.0
-"""though for so many seconds at most."""
-
 
 _TOO_FEW = "too few calls were kept whole by then"
 _TOO_FEW_AT_THE_END = "the program ended before enough calls were kept whole: a longer run tells"
@@ -125,16 +112,12 @@ class RootCauses(Resumable):
         self._descent: Descent | None = None
         self._in_peak = resumed.in_peak_calls if resumed is not None else 0
         self._needed = parameters.profile_calls
-        is_asked = parameters.start_ops is not None or parameters.start_time is not None
-        self._herd = 0 if is_asked or subject.threads <= _FEW_THREADS else subject.threads
-        """Threads that may all have come at once when the program last went on."""
-        self._profile_time = parameters.start_time
-        if not is_asked and self._needed > AUTO_START_OPS:  # for a percentile
-            self._profile_time = _PERCENTILE_SECONDS
         calls = collector.open_calls
-        self._may_look_longer = not is_asked and calls is not None and calls.running() is not None
-        """Whether as many calls as come in a while may be looked at, as the first are all alike:
-        not where none that is under way can be looked at, nor the program stopped by the time."""
+        self._pace = ProfilePace(
+            parameters,
+            threads=subject.threads,
+            may_run_longer=calls is not None and calls.running() is not None,
+        )
         self._doubts: list[str] = []
         """What users should know beside the paths."""
         self._doubts_before = resumed.doubts if resumed is not None else ()
@@ -185,7 +168,7 @@ class RootCauses(Resumable):
     def seconds_left(self) -> float | None:
         limit = self._closing_until
         if self.status is Status.PROFILING:
-            limit = self._profile_time
+            limit = self._pace.seconds
         return None if limit is None else limit - self._clock.seconds
 
     # ----------------------------------------------------------------- decisions
@@ -215,30 +198,36 @@ class RootCauses(Resumable):
 
     def _look_at_profile(self) -> Step:
         self.collect()
-        if not self._profile.at_choice.bins:
+        profile, pace = self._profile.at_choice, self._pace
+        if not profile.bins:
             return self._look_again()  # nothing came in the time
-        if self._herd and self._clock.seconds < _HERD_SECONDS:
-            return self._let_the_herd_pass()
+        if pace.lets_the_herd_pass(profile.count, self._clock.seconds):
+            return self._await_calls()
         if self._resumed is not None:
             stored = self._resumed
-            now = (self._profile.at_choice, stored.slices, self._profile.slices)
-            self._tell(refit.compare(stored.profile, *now))
-            if self._resumed.peak is not None:
+            self._tell(refit.compare(stored.profile, profile, stored.slices, self._profile.slices))
+            if stored.peak is not None:
                 return self._go(self._begin())
             self._resumed = None
-        if self.parameters.peak in (None, "last") and self._may_look_longer:
-            self._may_look_longer = False
-            if self._profile.may_lack_slow_calls:
-                return self._look_longer()
+        if self.parameters.peak in (None, "last") and pace.looks_longer(self._profile):
+            return self._await_calls()
         if self.parameters.peak is None:
             return self._ask_for_peak()
-        is_for_percentile = self._profile_time is not None and self.parameters.start_time is None
-        if is_for_percentile and self._profile.at_choice.count < AUTO_START_OPS:
-            return self._look_again()
-        if not self._profile.choose(self.parameters.peak):
+        if pace.is_too_soon(profile.count) or not self._profile.choose(self.parameters.peak):
             return self._look_again()
         self._tell_choice()
         return self._go(self._begin())
+
+    def _await_calls(self) -> Step:
+        """More of f0 is to be seen before its peaks are looked at."""
+        self._needed = self._pace.calls
+        self._collector.counting.await_calls(self._needed)
+        return Step.GO_ON
+
+    def _look_again(self) -> Step:
+        """The peak is not there yet."""
+        self._pace.doubles(self._clock.seconds)
+        return self._await_calls()
 
     def _how_far(self) -> str:
         """How much was seen of what the next decision needs, where the calls of f0 that were seen
@@ -284,29 +273,6 @@ class RootCauses(Resumable):
         self._status = Status.INCONCLUSIVE
         for path in open_paths(self.root):
             self._note(f"it had come to {' → '.join(node.function.name for node in path)}")
-
-    def _let_the_herd_pass(self) -> Step:
-        """The calls that were seen are those for which the time had come while the program stood
-        still, all at once: they wait for each other as they do at no other time."""
-        lasts = self._profile.at_choice.count * _HERD_SECONDS / max(self._clock.seconds, 1e-3)
-        self._needed = max(self._needed, min(_CALLS_OF_EACH * self._herd, math.ceil(lasts)))
-        self._herd = 0
-        self._collector.counting.await_calls(self._needed)
-        return Step.GO_ON
-
-    def _look_longer(self) -> Step:
-        """A hundred calls may come in a few milliseconds, and slow ones now and then."""
-        self._profile_time, self._needed = LONG_SECONDS, MOST_CALLS
-        self._collector.counting.await_calls(self._needed)
-        return Step.GO_ON
-
-    def _look_again(self) -> Step:
-        """The peak is not there yet: look at each doubling of the calls, or of the time."""
-        if self._profile_time is not None:
-            self._profile_time = 2 * max(self._profile_time, self._clock.seconds)
-        self._needed = min(2 * self._needed, MOST_CALLS)
-        self._collector.counting.await_calls(self._needed)
-        return Step.GO_ON
 
     def _ask_for_peak(self) -> Step:
         if self._profiled is not None:
@@ -390,7 +356,8 @@ class RootCauses(Resumable):
         asked = time.thread_time()
         self._switches.begin()
         self._stopped_at += time.thread_time() - asked  # once: no less is to be guessed for that
-        if keeper is not None and not (self._is_frequent and keeper.may_look_closer):
+        often = is_frequent(self._profile.in_peak_per_second)
+        if keeper is not None and not (often and keeper.may_look_closer):
             keeper.watch_waits()  # else in the closing round
         self._status = Status.SEARCHING
         self._descent = self._new_descent(self._for_search())
@@ -514,25 +481,14 @@ class RootCauses(Resumable):
         if not self._has_decided and self.root.children:
             return False  # what an earlier session has found stands
         keeper.watch_waits()
-        self._closing_until = self._clock.seconds + self._closing_seconds
+        rate = self._profile.in_peak_per_second
+        self._closing_until = self._clock.seconds + closing_seconds(rate)
         timing = self._collector.timing
         most = self._collector.within_limits(self.parameters).max_probes
         timing.apply(closing_orders(paths, most, timing.fits))
-        self._needed = closing_calls(self.parameters.decision_ops, self._is_frequent)
+        self._needed = closing_calls(self.parameters.decision_ops, is_frequent(rate))
         self._collector.counting.await_in_peak(self._needed)
         return True
-
-    @property
-    def _closing_seconds(self) -> float:
-        """Enough calls are kept in less than the time of a level, however rare they are."""
-        rate = self._profile.in_peak_per_second
-        needed = _MORE_TIME * LEAST_FOR_ESTIMATES / rate if rate else math.inf
-        return min(max(_CLOSING_SECONDS, needed), _LONGEST_CLOSING)
-
-    @property
-    def _is_frequent(self) -> bool:
-        """Whether enough calls inside the peak come during a closing round."""
-        return self._profile.in_peak_per_second * _CLOSING_SECONDS >= LEAST_FOR_ESTIMATES
 
     def _conclude(self, alive: bool = True) -> Step:
         """The closing round is over."""
@@ -664,21 +620,11 @@ class RootCauses(Resumable):
         """Builds the ftree of the session that is resumed; the votes that are left of it."""
         if self._resumed is None:
             return ()
-        relearn = functools.partial(self._callees.relearn, self._resumed.modules)
-        live = refit.Live(
-            self._callees.expand, self._is_same_build, self._callees.call_sites, relearn
-        )
-        fitted = refit.fit(self._resumed, self.root, live)
+        fitted = take_up(self._resumed, self.root, self._program, self._callees)
         self._tell(fitted.notes)
         self._ops.fit(fitted.nodes)
         self._resumed = None
         return fitted.contests
-
-    def _is_same_build(self, old: Function, new: Function) -> bool:
-        assert self._resumed is not None
-        module = self._program.module_at(new.address)
-        identity = self._resumed.modules.get(old.module)
-        return module is not None and module.image.identity == identity and new.offset == old.offset
 
     @property
     def _all_doubts(self) -> tuple[str, ...]:
@@ -754,48 +700,6 @@ class RootCauses(Resumable):
             waits=self._ops.waits_of(OpClass.IN_PEAK),
             waits_of_fastest=self._ops.waits_of(OpClass.FASTEST),
         )
-
-
-def closing_calls(decision_ops: int | None, is_frequent: bool) -> int:
-    """How many calls inside the peak a closing round is held for: as many as a level takes, but
-    enough to tell what the causes explain, however few the user decides by. The slowest one is kept
-    beside those that tell."""
-    least = LEAST_FOR_ESTIMATES + 1
-    enough = MOST_KEPT if is_frequent else least
-    return min(max(decision_ops or enough, least), enough)
-
-
-def closing_orders(
-    paths: Sequence[RootCausePath], most: int, fits: Callable[[Orders], bool] = lambda orders: True
-) -> Orders:
-    """To time the callees of every fnode on ``paths``, chosen or not, at up to ``most`` call sites:
-    those on the paths first, then by the time that they took. Where they are more than ``fits``,
-    those on the paths all the same, down to the ends: without them it is not known what slow calls
-    did there. What the ends call comes next, and f0, and then what those call that call few."""
-    nodes = dict.fromkeys(node for path in paths for node in path.nodes if node.children)
-    on_paths = {node for path in paths for node in path.nodes}
-    ends = {path.nodes[-1] for path in paths}
-    children = [child for node in nodes for child in node.children]
-    children.sort(key=lambda child: (child not in on_paths, -child.called.sum))
-
-    def orders(timed: AbstractSet[Fnode], whole: AbstractSet[Fnode]) -> Orders:
-        batches = {
-            node: tuple(c for c in node.children if c in timed or node in whole) for node in nodes
-        }
-        return Orders(tuple(nodes), batches, exact=nodes.keys() - whole)
-
-    all_of_them = Orders(tuple(nodes), orders(set(children[:most]), set()).batches)
-    if fits(all_of_them):
-        return all_of_them
-    whole: set[Fnode] = set()
-    for node in sorted(nodes, key=lambda one: (one not in ends, one.depth > 1, len(one.children))):
-        more = orders(on_paths, {*whole, node})
-        if fits(more) and len(call_sites(c for b in more.batches.values() for c in b)) <= most:
-            whole.add(node)
-    count = len(children)
-    while count > len(on_paths) and not fits(orders({*children[:count], *on_paths}, whole)):
-        count = count * 3 // 4
-    return orders({*children[:count], *on_paths}, whole)
 
 
 def early_status(status: Status, has_paths: bool) -> Status:

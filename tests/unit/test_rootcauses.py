@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from darc.analyses.rootcauses import closing_calls, closing_orders, early_status
+from darc.analyses.closinground import closing_calls, closing_orders
+from darc.analyses.rootcauses import early_status
 from darc.model.ftree import Cause, Ending, Fnode, RootCausePath, Totals
 from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT
 from darc.model.status import Status
