@@ -14,7 +14,7 @@ from dataclasses import replace
 from darc.analyses.behind import Behind
 from darc.analyses.waits import Wait, WaitPart, waits_of
 from darc.model.ftree import Fnode
-from darc.model.ops import By, Event, ObjectKind, Off, OffReason, Op, Stack
+from darc.model.ops import By, Event, ObjectKind, Off, OffReason, Op, Ran, Stack
 from darc.model.waits import Role
 
 _ROLES = {
@@ -40,7 +40,10 @@ def sleeps_of(op: Op, behind: Behind | None = None) -> list[Wait]:
 
 def waits_and_sleeps_of(op: Op) -> list[Wait]:
     """The waits of an op of a process, and the other times in which its thread had no processor."""
-    known = waits_of(op)
+    known = [
+        replace(wait, parts=tuple(_with_ran(op, part) for part in wait.parts))
+        for wait in waits_of(op)
+    ]
     others = [
         Wait(_begin(op, off, kind), off.end, parts)
         for off in op.off or ()
@@ -56,12 +59,41 @@ def _other_wait(op: Op, off: Off) -> tuple[ObjectKind, tuple[WaitPart, ...]] | N
     """What is known of a time off the processor in which nothing was waited for that is watched.
     Where there was no room for some events it may have been that after all."""
     if off.reason is OffReason.READY:
-        return ObjectKind.PROCESSOR, ()  # whose turn it was is not told of processes
+        return ObjectKind.PROCESSOR, tuple(map(_ran, off.ran))
     if off.reason is not OffReason.BLOCKED:
         return None
     if op.wakers is not None:
-        return ObjectKind.WAKE_UP, tuple(_woken(off, op.wakers))
+        woken = tuple(_with_ran(op, part) for part in _woken(off, op.wakers))
+        return ObjectKind.WAKE_UP, woken
     return None if op.lost_events else (ObjectKind.CALL, ())
+
+
+def _with_ran(op: Op, part: WaitPart) -> WaitPart:
+    """Where the thread could have gone on: who had its processor."""
+    if part.role is not Role.HANDED_OVER:
+        return part
+    during = (
+        replace(one, start=max(one.start, part.start), end=min(one.end, part.end))
+        for off in op.off or ()
+        for one in off.ran
+        if part.start < one.end and one.start < part.end
+    )
+    return replace(part, behind=tuple(map(_ran, during)))
+
+
+def _ran(one: Ran) -> WaitPart:
+    by = Event(
+        time=one.start,
+        object=0,
+        kind=ObjectKind.WAKE_UP,
+        is_release=True,
+        thread=one.number,
+        node=None,
+        stack=Stack(0, 0, ()),
+        name=one.name,
+        is_outside=one.is_outside,
+    )
+    return WaitPart(one.start, one.end, Role.RAN, by)
 
 
 def _begin(op: Op, off: Off, kind: ObjectKind) -> Event:

@@ -1,5 +1,5 @@
-"""The kernel's records of when threads leave their processors, and of who wakes them
-(perf_event_open(2)).
+"""The kernel's records of when threads leave their processors, of who gets these, and of who wakes
+threads (perf_event_open(2)).
 
 A *dummy* event counts nothing; with ``context_switch`` the kernel writes a record of each switch of
 its thread into a ring of memory that is shared with this process. It needs no privilege where
@@ -28,7 +28,7 @@ _SET_OUTPUT = 0x2405
 
 _SOFTWARE, _DUMMY = 1, 9
 _TID, _TIME, _CPU = 1 << 1, 1 << 2, 1 << 7
-_INHERIT, _EXCLUDE_KERNEL, _TASK = 1 << 1, 1 << 5, 1 << 13
+_INHERIT, _EXCLUDE_KERNEL, _COMM, _TASK = 1 << 1, 1 << 5, 1 << 9, 1 << 13
 _SAMPLE_ID_ALL, _USE_CLOCKID, _CONTEXT_SWITCH = 1 << 18, 1 << 25, 1 << 26
 _INHERIT_THREAD = 1 << 35
 _CLOCK_MONOTONIC_RAW = 4
@@ -95,6 +95,27 @@ def open_event(thread: int, processor: int = -1, *, inherit: bool = False) -> in
     raise OSError(number, os.strerror(number))
 
 
+def open_takeovers(processor: int) -> int:
+    """A descriptor of the event that records who gets a processor, in whatever process.
+
+    Raises:
+        OSError: the kernel refuses, as it does where this process is not privileged.
+    """
+    return _open_dummy_on(processor, _EXCLUDE_KERNEL | _CONTEXT_SWITCH)
+
+
+def open_namings(processor: int) -> int:
+    """The same for who is made there, and what it is called. Raises: as that."""
+    return _open_dummy_on(processor, _TASK | _COMM)
+
+
+def _open_dummy_on(processor: int, flags: int) -> int:
+    flags |= _SAMPLE_ID_ALL | _USE_CLOCKID
+    kind = _TID | _TIME | _CPU
+    head = (_SOFTWARE, _ATTR.size, _DUMMY, 0, kind, 0, flags, 0, 0)
+    return _opened_on(processor, _ATTR.pack(*head, _CLOCK_MONOTONIC_RAW))
+
+
 def open_wakings(tracepoint: int, processor: int, stack: int) -> int:
     """A descriptor of the event that records who wakes threads on a processor, in whatever process:
     the tracepoint ``sched_waking``, which has that number here, with ``stack`` bytes of the waker's
@@ -108,6 +129,10 @@ def open_wakings(tracepoint: int, processor: int, stack: int) -> int:
         *(_TRACEPOINT, _ATTR.size, tracepoint, 1, kind, 0, _SAMPLE_ID_ALL | _USE_CLOCKID),
         *(_BP_SP_IP, stack, _CLOCK_MONOTONIC_RAW),
     )
+    return _opened_on(processor, attributes)
+
+
+def _opened_on(processor: int, attributes: bytes) -> int:
     fd = _libc.syscall(*(_SYS_PERF_EVENT_OPEN, attributes, -1, processor, -1, _FD_CLOEXEC))
     if fd < 0:
         number = ctypes.get_errno()
@@ -253,7 +278,7 @@ def processors() -> list[int]:
 
 # ------------------------------------------------------------------------ records
 
-_LOST, _FORK, _SAMPLE, _SWITCH = 2, 7, 9, 14
+_LOST, _NAMED, _FORK, _SAMPLE, _SWITCH = 2, 3, 7, 9, 14
 _MISC_OUT, _MISC_PREEMPTED = 1 << 13, 1 << 14
 
 _HEADER = struct.Struct("<IHH")
@@ -340,6 +365,89 @@ def records(data: bytes) -> Iterator[Switch | Born | Loss]:
         yield Loss(last or sys.maxsize)
 
 
+_TAKEOVER = 15
+_TAKEN_OVER = struct.Struct("<IHHIIIIQQ")
+"""Header, process and thread before or after, process, thread, time, processor."""
+
+
+class Takeover(NamedTuple):
+    """A thread got a processor that another one had."""
+
+    time: int
+    """In ns of CLOCK_MONOTONIC_RAW."""
+    process: int
+    """Of the thread; 0: nothing is to be done."""
+    thread: int
+    process_before: int
+    thread_before: int
+
+
+def are_takeovers(data: bytes) -> bool:
+    """Whether it holds nothing but records of a ring of :func:`open_takeovers`, for all of which
+    there was room."""
+    count, rest = divmod(len(data), _TAKEN_OVER.size)
+    kinds, sizes = bytes([_TAKEOVER]) * count, bytes([_TAKEN_OVER.size]) * count
+    return not rest and data[:: _TAKEN_OVER.size] == kinds and data[6 :: _TAKEN_OVER.size] == sizes
+
+
+def takeovers_between(data: bytes, begin: int, end: int) -> Iterator[Takeover]:
+    """Those behind ``begin``, up to ``end``, of what :func:`are_takeovers`, by time. Reads few of
+    many."""
+    times = memoryview(data).cast("Q")[3:][:: _TAKEN_OVER.size // 8]
+    first, last = bisect_right(times, begin), bisect_right(times, end)
+    part = data[first * _TAKEN_OVER.size : last * _TAKEN_OVER.size]
+    for record in _TAKEN_OVER.iter_unpack(part):
+        _, misc, _, before, thread_before, process, thread, time, _ = record
+        if not misc & _MISC_OUT:
+            yield Takeover(time, process, thread, before, thread_before)
+
+
+def some_of(data: bytes, most: int) -> set[tuple[int, int]]:
+    """Processes and threads of ``most`` records of such a ring, from all over it."""
+    count = len(data) // _TAKEN_OVER.size
+    found = set()
+    for number in range(0, count, max(1, count // most)):
+        _, _, _, _, _, process, thread, _, _ = _TAKEN_OVER.unpack_from(
+            data, number * _TAKEN_OVER.size
+        )
+        found.add((process, thread))
+    return found
+
+
+@dataclass(frozen=True)
+class Naming:
+    """A thread got a name, or was made by another one and has that one's."""
+
+    process: int
+    thread: int
+    name: str = ""
+    made_by: tuple[int, int] | None = None
+    """Process and thread."""
+
+
+def namings(data: bytes) -> Iterator[Naming]:
+    """Those of a ring of :func:`open_namings`. What cannot be read is left out."""
+    for kind, record in _records(data):
+        if kind == _NAMED:
+            process, thread = struct.unpack_from("<II", record, _HEADER.size)
+            name = record[_HEADER.size + 8 : len(record) - _TRAILER.size].partition(b"\0")[0]
+            yield Naming(process, thread, name.decode("utf-8", "replace"))
+        elif kind == _FORK:
+            process, before, thread, thread_before = _NEW_THREAD.unpack_from(record, _HEADER.size)
+            yield Naming(process, thread, made_by=(before, thread_before))
+
+
+def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Their kinds, and each as a whole."""
+    at = 0
+    while len(data) - at >= _HEADER.size:
+        kind, _misc, size = _HEADER.unpack_from(data, at)
+        if not _HEADER.size + _TRAILER.size <= size <= len(data) - at:
+            return
+        yield kind, data[at : at + size]
+        at += size
+
+
 _WAKING = struct.Struct("<8xIIQQI")
 """Header, process, thread, time, processor, and how long what the tracepoint tells is."""
 _TOLD = struct.Struct("<2xB21xi")
@@ -374,14 +482,9 @@ class Waking:
 def wakings(data: bytes) -> Iterator[Waking]:
     """Those that :meth:`Ring.take` has taken out of a ring of :func:`open_wakings`. What cannot be
     read is left out."""
-    at = 0
-    while len(data) - at >= _HEADER.size:
-        kind, _misc, size = _HEADER.unpack_from(data, at)
-        if not _HEADER.size <= size <= len(data) - at:
-            return
-        if kind == _SAMPLE and (found := _waking(data[at : at + size])) is not None:
+    for kind, record in _records(data):
+        if kind == _SAMPLE and (found := _waking(record)) is not None:
             yield found
-        at += size
 
 
 def _waking(record: bytes) -> Waking | None:

@@ -22,7 +22,7 @@ import resource
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 
 from darc.debuggee import clock, perf, procfs
@@ -31,9 +31,10 @@ from darc.debuggee.perf import Ring, Switch
 from darc.debuggee.quota import Quota
 from darc.debuggee.switch_history import Growth, Interval, Queued
 from darc.debuggee.wakers import OTHER_IDS, Wakers, why_refused
+from darc.debuggee.whoran import WhoRan
 from darc.model.errors import UnsupportedError
 from darc.model.offtimes import OffTimes, OffWatch
-from darc.model.ops import Event, Off, OffReason
+from darc.model.ops import Event, Off, OffReason, Ran
 
 _MOST_EVENTS = 1024
 """Of a process. With more, threads that are watched wherever they run need fewer."""
@@ -236,11 +237,13 @@ class Switches(OffWatch):
         self._throttled = self._looked = 0
         self._wakers: Wakers | None = None
         self._why_no_wakers: str | None = None
+        self._who_ran: WhoRan | None = None
         try:
             with _room_for_descriptors():
                 self._watch_all()
                 self._watch_tracer()
                 self._watch_wakers()
+                self._watch_processors()
         except OSError as error:
             self.close()
             raise UnsupportedError(
@@ -341,11 +344,18 @@ class Switches(OffWatch):
         except OSError as error:
             self._why_no_wakers = why_refused(error)
 
+    def _watch_processors(self) -> None:
+        """For the privileged alone, too."""
+        with contextlib.suppress(OSError):
+            self._who_ran = WhoRan(self._began)
+
     def close(self) -> None:
         with self._lock:
             self.drain()
             if self._wakers is not None:
                 self._wakers.close()
+            if self._who_ran is not None:
+                self._who_ran.close()
             self._open = False
             self._close_all()
             if self._tracer is not None:
@@ -376,6 +386,8 @@ class Switches(OffWatch):
                 self._tracers.add(self._tracer, now, self._emptied)
             if self._wakers is not None:
                 self._wakers.drain()
+            if self._who_ran is not None:
+                self._who_ran.drain(now)
             self._emptied = now
             self._look_at_quota()
             self._look_at_queues()
@@ -485,11 +497,13 @@ class Switches(OffWatch):
         )
         ready = [Interval(o.begin, o.end) for o in found if o.reason is OffReason.READY]
         by_quota = history.by_quota(ready, list(self._used_up))
+        wakers = self._wakers_of(thread, around)
+        off = tuple(self._in_cycles(found, start, end))
         return OffTimes(
-            tuple(self._in_cycles(found, start, end)),
+            tuple(replace(one, ran=tuple(self._ran(thread, one, wakers or ()))) for one in off),
             self._cycles(sum(o.end - o.begin for o in found if o.is_doubtful)),
             self._cycles(by_quota),
-            self._wakers_of(thread, around),
+            wakers,
         )
 
     def _wakers_of(self, thread: int, around: Interval) -> tuple[Event, ...] | None:
@@ -502,6 +516,25 @@ class Switches(OffWatch):
             last = min(self._pairs.to_cycles(off.end), end)
             if first < last:
                 yield Off(first, last, off.reason)
+
+    def _ran(self, thread: int, off: Off, wakers: Iterable[Event]) -> Iterator[Ran]:
+        """Who had the processor, since the thread was ready or woken."""
+        since = [off.start] if off.reason is OffReason.READY else []
+        if off.reason is OffReason.BLOCKED:
+            since = [waker.time for waker in wakers if off.start <= waker.time < off.end][:1]
+        if self._who_ran is None or not since:
+            return
+        to_ns, to_cycles = self._pairs.to_ns, self._pairs.to_cycles
+        for one in self._who_ran.before(thread, to_ns(since[0]), to_ns(off.end)):
+            is_outside = one.process != self._pid
+            number, name = (one.process, one.name) if is_outside else (self._own(one.thread), "")
+            start, end = max(to_cycles(one.begin), since[0]), min(to_cycles(one.end), off.end)
+            if start < end:
+                yield Ran(start, end, number, name, is_outside)
+
+    def _own(self, thread: int) -> int:
+        """What the process itself calls one of its threads."""
+        return procfs.own_id(self._pid, thread) or thread
 
     @staticmethod
     def _cycles(ns: int) -> int:

@@ -75,12 +75,29 @@ class Sum:
 
 
 @dataclass(frozen=True)
+class Ran:
+    """A thread had the processor from ``start`` to ``end`` for which another one waited."""
+
+    start: int
+    end: int
+    number: int
+    """The thread's id; of another program than the one that is watched, that of its process."""
+    name: str
+    """Empty where that is not known, or it is the program's own."""
+    is_outside: bool
+    """Whether it is not of the program."""
+
+
+@dataclass(frozen=True)
 class Off:
     """The thread was off the processor from ``start`` to ``end``."""
 
     start: int
     end: int
     reason: OffReason
+    ran: tuple[Ran, ...] = ()
+    """Of a process: who had the processor to which it came, since it could have run, by time; none
+    where that was not watched."""
 
     def within(self, start: int, end: int) -> int:
         """For how many cycles of ``start`` to ``end`` it was."""

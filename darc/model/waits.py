@@ -28,7 +28,7 @@ class Role(str, Enum):
     SOFT_INTERRUPT = "soft interrupt"
     """or what is done behind interrupts: timers, the network, disks."""
     RAN = "ran"
-    """In a kernel: it had the processor meanwhile, at first."""
+    """It had the processor meanwhile; in a kernel that does not tell more, at first."""
     DID = "did"
     """In a kernel, of who is behind a wait: it ran itself,"""
     SLEPT = "slept"
@@ -63,7 +63,8 @@ class Holder:
     is_outside: bool = False
     """which are processes, not the program's own threads."""
     behind: tuple[Holder, ...] = ()
-    """In a kernel: what it did in that time itself, and for whom it waited; most time first."""
+    """In a kernel: what it did in that time itself, and for whom it waited; and who had
+    the processor for which the thread waited; most time first."""
 
 
 @dataclass(frozen=True)

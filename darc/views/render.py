@@ -41,7 +41,7 @@ from darc.views.treeview import (
     path_text,
     place,
 )
-from darc.views.waitsview import draw_waits, quota_text, waited_text
+from darc.views.waitsview import draw_waits, is_processor_untold, quota_text, waited_text
 from darc.views.words import (
     Shown,
     calls_text,
@@ -342,6 +342,9 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     if kept.why_no_wakers and any(one.kind is ObjectKind.CALL for one in waits.objects):
         why = f"who ends what calls are blocked in is not told: {kept.why_no_wakers}"
         lines.append(Text(why, "dim"))
+    if is_processor_untold(waits):
+        why = "the kernel tells it root, or whoever has CAP_PERFMON"
+        lines.append(Text(f"who had the processor meanwhile was not seen: {why}", "dim"))
     if kept.not_followed:
         many = counted_were(kept.not_followed, "wait")
         lines.append(Text(f"{many} not followed: too many at the same time", "dim"))

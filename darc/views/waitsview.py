@@ -124,6 +124,14 @@ def quota_told(share: float) -> str | None:
     return f"its CPU quota took up to {100 * share:.0f} % of the time without a processor"
 
 
+def is_processor_untold(waits: Waits) -> bool:
+    """Whether others had the processor for a time worth telling, and nobody knows who."""
+    return any(
+        one.kind is ObjectKind.PROCESSOR and not one.holders and 100 * one.cycles >= waits.cycles
+        for one in waits.objects
+    )
+
+
 def kind_text(kind: ObjectKind) -> str:
     """What is waited for."""
     return _KINDS[kind]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from darc.analyses.waits import merge
 from darc.analyses.wakeups import sleeps_of, waits_and_sleeps_of
-from darc.model.ops import By, Event, ObjectKind, Off, OffReason, Op, OpClass, Span, Stack
+from darc.model.ops import By, Event, ObjectKind, Off, OffReason, Op, OpClass, Ran, Span, Stack
 from darc.model.waits import Role
 from tests.unit import samples
 
@@ -223,3 +223,31 @@ def test_the_time_without_a_processor_is_told_but_within_waits() -> None:
     one = process_op(begun(MS, ObjectKind.LOCK), released, wakers=None, off=off)
     kinds = [kind for kind, _ in waited(one)]
     assert kinds == [ObjectKind.PROCESSOR, ObjectKind.LOCK]
+
+
+def test_who_had_the_processor_is_told_where_that_was_watched() -> None:
+    hog = Ran(MS, 5 * MS, 9, "hog", is_outside=True)
+    own = Ran(5 * MS, 6 * MS, 7, "", is_outside=False)
+    one = process_op(wakers=None, off=(Off(MS, 6 * MS, OffReason.READY, (hog, own)),))
+    (processor,) = merge([one], "handle", Names(), waits_and_sleeps_of).objects
+    assert processor.kind is ObjectKind.PROCESSOR
+    shown = [(h.role, h.thread, h.threads, h.is_outside, h.cycles) for h in processor.holders]
+    assert shown == [
+        (Role.RAN, "hog", (9,), True, 4 * MS),
+        (Role.RAN, "", (7,), False, MS),
+    ]
+
+
+def test_a_thread_that_was_woken_may_wait_for_whoever_has_its_processor() -> None:
+    hog = Ran(4 * MS, 6 * MS, 9, "hog", is_outside=True)
+    off = (Off(MS, 6 * MS, OffReason.BLOCKED, (hog,)),)
+    one = process_op(wakers=(outside(4 * MS),), off=off)
+    lock = replace(begun(MS, ObjectKind.LOCK), time=MS)
+    released = replace(begun(4 * MS, ObjectKind.LOCK, owner=7), is_release=True)
+    other = process_op(lock, released, wakers=None, off=off)
+    for each in (one, other):
+        (wait,) = waits_and_sleeps_of(each)
+        (handed,) = (part for part in wait.parts if part.role is Role.HANDED_OVER)
+        ((ran,),) = (handed.behind,)
+        assert ran.by is not None
+        assert (ran.role, ran.by.name, ran.end - ran.start) == (Role.RAN, "hog", 2 * MS)
