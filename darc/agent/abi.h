@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 42
+#define DARC_ABI_VERSION 43
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -279,6 +279,7 @@ struct darc_control {
     u64 target_cost;     /* each of which takes so many */
     u64 tail_cost;       /* cycles that a tail call adds to the frame that it is made in */
     u64 tail_inner;      /* and of its probes between its TSC read and the one at the frame's end */
+    u64 is_measured;     /* these costs are known, and whatever else is told once, as the agent begins: written last */
     u64 lost_records;    /* calls not timed as the table was full */
     u64 lost_contexts;   /* the same for threads */
     u64 lost_ops;        /* ops whose exception was caught where the agent could not see it */

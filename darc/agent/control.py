@@ -106,6 +106,7 @@ class Words(TypedDict, total=False):
     stack_of: int
     state_of: int
     tail_cost: int
+    is_measured: int
     tail_inner: int
     target_cost: int
     task_at: int
@@ -176,6 +177,9 @@ class Control:
     """Cycles that a call adds to its caller: one that is timed, one on the path that is not, and
     what is added where the stub leaves its begin to C, and where it is the op's first one; and of
     a timed one, those in its own time."""
+    is_measured = Word()
+    """Whether all of these are known: of an agent that was left behind before that, nothing can be
+    relied on."""
     member_cost = Word()
     """The same of a function of a set; 0: it was not measured yet."""
     id_of = Word()

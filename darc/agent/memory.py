@@ -95,11 +95,18 @@ class AgentMemory(Control):
         self._write(self.base + self.layout.live, struct.pack("<Q", value))
 
     def write_control(
-        self, resolution: int, thread_key: int, life_at: int, **functions: int
+        self,
+        resolution: int,
+        thread_key: int,
+        life_at: int,
+        *,
+        may_read_fs: bool = False,
+        **functions: int,
     ) -> None:
         """Fills the control structure of a new agent; ``life_at`` is where threads have the ids of
-        their own, ``functions`` are the addresses of those that the pad of a kernel's f0 calls:
-        ``enter`` and ``leave``."""
+        their own, ``may_read_fs`` whether they may read where their storage is without asking for
+        its first word, which may not be there; ``functions`` are the addresses of those that the
+        pad of a kernel's f0 calls: ``enter`` and ``leave``."""
         layout, base, table = self.layout, self.base, thresholds(resolution)
         limit = self.blob.constants["DARC_MAX_BINS"]
         raw = self.blob.pack(
@@ -133,6 +140,7 @@ class AgentMemory(Control):
             route_room=layout.room.routes,
             tables_size=layout.size,
             life_at=life_at,
+            may_read_fs=int(may_read_fs),
             **functions,
             node_count=1,
             resolution=resolution,

@@ -221,7 +221,7 @@ static void release(control *ctl, const struct entered *by, u64 object)
             || at % sizeof(struct darc_kept))
             continue;
         struct darc_kept *entry = (struct darc_kept *)(ctl->kept + at);
-        if (entry->owner == (u64)ctx)
+        if (ctx && entry->owner == (u64)ctx) /* one that is free has no owner, and a thread may have no context */
             end_wait(ctl, by, object, ctx, entry);
         else if (is_to_be_told(entry, place, object))
             note_event(ctl, entry, by, object, DARC_EVENT_RELEASE, own_life(ctl, ctx, by->slot), node_of(ctx));

@@ -168,7 +168,6 @@ class ProcessFoothold(Foothold):
             raise PadsImpossibleError(why)
         try:
             super().install(resolution)
-            self.tables.set(may_read_fs=may_read_fs(self.identity))
         except DispatchedError as error:
             self._undo()
             raise PadsImpossibleError(str(error)) from error
@@ -178,9 +177,12 @@ class ProcessFoothold(Foothold):
 
     def _adopt(self) -> bool:
         """Goes on with what an earlier debugger has left, where something leads to some of its pads
-        and the others make room enough."""
+        and the others make room enough. One that was killed before it had measured what pads
+        cost has left nothing that can be used."""
         agents = left_behind(self._target, self.memory, regions(self.identity))
-        agents = [one for one in agents if one.tables.room.holds(self._room)]
+        agents = [
+            one for one in agents if one.tables.is_measured and one.tables.room.holds(self._room)
+        ]
         known, self._kept = self._kept, None
         if known is None or any(one.tables.control not in known for one in agents):
             known = references_of(agents, self._target, self.memory, self.identity)
@@ -515,6 +517,10 @@ class ProcessFoothold(Foothold):
             except TargetError:
                 return ThreadKey.NONE, 0
         return ThreadKey.FS_BASE, min(possible, default=0)
+
+    @property
+    def _may_read_fs(self) -> bool:
+        return may_read_fs(self.identity)
 
     def _is_there(self, address: int, number: int) -> bool:
         return int.from_bytes(self.memory.read(address, 4), "little") == number

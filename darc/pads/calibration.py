@@ -131,6 +131,7 @@ class Calibration:
             target_cost=target_cost,
             tail_cost=tail_cost,
             tail_inner=target.inner,
+            is_measured=1,
         )
 
     def _site(self, kind: CallKind, target: int, route: int) -> tuple[int, int]:

@@ -81,6 +81,11 @@ class Foothold(ABC):
         """How the agent is to tell threads apart, and where, seen from its fs base, each has the id
         of its own, by which it is told from an earlier one; 0: not known."""
 
+    @property
+    def _may_read_fs(self) -> bool:
+        """Whether threads may read their fs bases by an instruction of their own."""
+        return False
+
     @abstractmethod
     def call(self, address: int, arguments: Sequence[int]) -> int:
         """Calls a function there."""
@@ -144,6 +149,7 @@ class Foothold(ABC):
         self.tables.write_control(
             resolution,
             *self._thread_key(),
+            may_read_fs=self._may_read_fs,
             enter=self.symbol("darc_from_pad_enter"),
             leave=self.symbol("darc_from_pad_leave"),
         )
