@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from darc.debuggee import procfs
 from darc.debuggee.procfs import children, regions
 from darc.pads.foothold import MARK
 from fixtures.build import build
@@ -33,6 +34,8 @@ from tests.debugger import (
     watched,
 )
 from tests.gdb.test_terminal import wait_for_changes, wait_until_it_runs
+
+INSIDE = ROOT / "tests" / "inside_gdb.py"
 
 ANALYSES = """
 import gdb
@@ -137,6 +140,61 @@ BesideGdb.follow = die
 """
 """gdb dies where code is borrowed for a call, before a thread is sent there."""
 
+AS_IT_MEASURES = """
+import os
+import signal
+from darc.debuggee.process_foothold import ProcessFoothold
+from darc_gdb.tracee import Tracee
+
+ask, call, calls = Tracee._ask, ProcessFoothold.call, []
+
+def asked(tracee, request, *arguments):
+    ask(tracee, request, *arguments)
+    if request == 7 and len(calls) == {calls}:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def count(*arguments):
+    calls.append(arguments)
+    return call(*arguments)
+
+Tracee._ask, ProcessFoothold.call = asked, count
+"""
+"""gdb dies while a thread is in the agent, to measure what pads cost."""
+
+LED_TO = """
+from darc.debuggee import leftbehind
+
+def led_to(*arguments, areas, is_inside, **others):
+    return frozenset(filter(is_inside, (area.stop - 64 for area in areas)))
+
+leftbehind.references = led_to
+"""
+"""As if a word on a stack led into each agent that was left behind, as a handler's frame may."""
+
+TELL_OF_THE_AGENT = """
+tables = app.session.foothold.tables
+may = tables.get("may_read_fs")
+print(f"agent: {bool(tables.is_measured)} {bool(may)} {tables.full_cost > 0}")
+"""
+
+
+@pytest.mark.parametrize("calls", [1, 6])
+def test_an_agent_that_had_not_measured_is_not_taken_over(calls: int, tmp_path: Path) -> None:
+    """What it knows of threads and costs is not all: one without storage was asked for its first
+    word."""
+    with server(build("server")) as running:
+        assert "started" not in kill(tmp_path, running.pid, AS_IT_MEASURES.format(calls=calls))
+        let_go(running.pid)
+        (tmp_path / "led_to.py").write_text(LED_TO)
+        (tmp_path / "tell.py").write_text(TELL_OF_THE_AGENT)
+        start = "darc start handle --start-ops 100000000"
+        commands = [f"source {INSIDE}", "source led_to.py", start, "with-app tell.py", "darc stop"]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+        may = procfs.may_read_fs(running.pid)
+        assert f"agent: True {may} True" in done.gdb, done.gdb
+        assert running.finish() == 0
+
+
 IN_A_DECISION = """
 import os
 import signal
@@ -166,7 +224,7 @@ def test_kill_while_all_threads_are_stopped(tmp_path: Path) -> None:
 def test_what_is_left_is_taken_out(tables: str, tmp_path: Path) -> None:
     """Also where nothing in the program tells of it; a program that was left stopped goes on."""
     with server(build("alarms"), "threads") as running:
-        kill(tmp_path, running, IN_A_DECISION)
+        kill(tmp_path, running.pid, IN_A_DECISION)
         let_go(running.pid)
         assert altered(running)
         if tables == "damaged":
@@ -185,11 +243,11 @@ def test_kills_in_calls_leave_nothing(tmp_path: Path) -> None:
     """Three are killed one after the other; then the next one starts, and another one ends it."""
     with server(build("server")) as running:
         for after in (0, 1, 4):
-            kill(tmp_path, running, BEFORE_A_CALL.format(after=after))
+            kill(tmp_path, running.pid, BEFORE_A_CALL.format(after=after))
             let_go(running.pid)
             running.operations()
             assert altered(running)
-        kill(tmp_path, running, IN_A_DECISION)
+        kill(tmp_path, running.pid, IN_A_DECISION)
         let_go(running.pid)
         assert "taken out" in stop(tmp_path, running)
         assert altered(running) == []
@@ -201,7 +259,7 @@ def test_one_after_the_other_is_killed(tmp_path: Path) -> None:
     """Each finds what it can use of those before it, and the last one gives all of it back."""
     with server(build("server")) as running:
         for _ in range(4):
-            assert "started" in kill(tmp_path, running, IN_A_DECISION)
+            assert "started" in kill(tmp_path, running.pid, IN_A_DECISION)
             let_go(running.pid)
             before = running.operations()
             while running.operations() < before + 100:
@@ -225,7 +283,7 @@ ProcessFoothold._mark = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
 def test_kill_before_anything_tells_of_its_memory(tmp_path: Path) -> None:
     with server(build("server")) as running:
         before = unnamed(running)
-        kill(tmp_path, running, BEFORE_THE_MARK)
+        kill(tmp_path, running.pid, BEFORE_THE_MARK)
         let_go(running.pid)
         running.operations()
         assert unnamed(running) != before
@@ -262,7 +320,7 @@ process.Guardian = none
 @pytest.mark.parametrize("mode", ["plain", "threads"])
 def test_a_program_that_is_left_stopped_goes_on(mode: str, tmp_path: Path) -> None:
     with server(build("alarms"), mode) as running:
-        assert "started" in kill(tmp_path, running, WITH_A_STOP_UNDER_WAY)
+        assert "started" in kill(tmp_path, running.pid, WITH_A_STOP_UNDER_WAY)
         let_go(running.pid)
         running.operations()
         assert "taken out" in stop(tmp_path, running)
@@ -273,7 +331,7 @@ def test_a_program_that_is_left_stopped_goes_on(mode: str, tmp_path: Path) -> No
 def test_the_next_darc_lets_it_go_on(tmp_path: Path) -> None:
     """Where nobody has done that before."""
     with server(build("alarms"), "threads") as running:
-        kill(tmp_path, running, UNWATCHED + WITH_A_STOP_UNDER_WAY)
+        kill(tmp_path, running.pid, UNWATCHED + WITH_A_STOP_UNDER_WAY)
         let_go(running.pid)
         wait_for_stop(running.pid)
         assert "it goes on now" in stop(tmp_path, running)
@@ -384,7 +442,7 @@ def killed(folder: Path, how: str, *program: str) -> str:
     """What gdb said before it was killed; the program has gone on."""
     name, *arguments = program or ("server",)
     with server(build(name), *arguments) as running:
-        shown = kill(folder, running, how)
+        shown = kill(folder, running.pid, how)
         let_go(running.pid)
         before = running.operations()
         while running.operations() < before + 100:
@@ -393,11 +451,11 @@ def killed(folder: Path, how: str, *program: str) -> str:
     return shown
 
 
-def kill(folder: Path, running: Server, how: str) -> str:
+def kill(folder: Path, pid: int, how: str) -> str:
     """Kills a gdb on a program that runs; what it had said."""
     script = folder / "analyses.py"
     script.write_text(how + ANALYSES)
-    command = [*DARC_GDB, "-nx", "-q", "-batch", "-p", str(running.pid)]
+    command = [*DARC_GDB, "-nx", "-q", "-batch", "-p", str(pid)]
     quiet = ["-ex", "handle SIGALRM nostop noprint"]
     status, shown, _, _, _ = watched(folder, [*command, *quiet, "-ex", f"source {script}"])
     assert status == -signal.SIGKILL, shown
