@@ -22,6 +22,10 @@ OCTAVES = 64
 LONGEST = 2**OCTAVES - 1
 """The longest latency that there is, in cycles."""
 
+CLOCK_TOLERANCE = 0.01
+"""How much of their rate two clocks may differ and count as the same: each run measures it anew,
+and measuring is not exact."""
+
 _UNITS = {
     "ns": 1e-9,
     "us": 1e-6,
@@ -65,6 +69,11 @@ def _root(power: int, degree: int) -> int:
 def bin_of(cycles: int, resolution: int) -> int:
     """The bin of a latency: the largest one whose threshold is not above it."""
     return max(0, bisect_right(thresholds(resolution), cycles) - 1)
+
+
+def same_clock(hz: int, other: int) -> bool:
+    """Whether cycles of the two, told by how many there are in a second, are of one clock."""
+    return abs(hz - other) <= CLOCK_TOLERANCE * min(hz, other)
 
 
 @dataclass(frozen=True)
@@ -162,11 +171,12 @@ class Profile:
         return None
 
     def merged(self, other: Profile) -> Profile:
-        """The profile of the calls of both.
+        """The profile of the calls of both, at this one's clock, which may be of another run (see
+        :data:`CLOCK_TOLERANCE`).
 
         Raises :class:`~darc.model.errors.UsageError` when the two differ in resolution or clock.
         """
-        if (self.resolution, self.hz) != (other.resolution, other.hz):
+        if self.resolution != other.resolution or not same_clock(self.hz, other.hz):
             raise UsageError(
                 "profiles of different resolutions or clocks cannot be merged; "
                 "collect both with the same --resolution on one machine"

@@ -25,15 +25,13 @@ from darc.model.comparison import (
 )
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.profile import same_clock
 
 HARDLY = 0.01
 """A function whose calls are a smaller part of all, and whose latencies too, hardly counts."""
 
 SIMILAR = 0.1
 """Total latencies that differ by a smaller part are similar."""
-
-CLOCK_TOLERANCE = 0.01
-"""How much of their rate two clocks may differ and count as the same: measuring is not exact."""
 
 LEAST_DF = 8
 """Degrees of freedom by which it must be known how much a function's calls come in bursts."""
@@ -128,7 +126,7 @@ class SetDifference:
     def clocks(self) -> tuple[int, int] | None:
         """Cycles in a second of both, where bins of one stand for other times than the other's."""
         hz = [known.rows[0].profile.hz for known in (self.before, self.now) if known.rows]
-        if len(hz) < 2 or abs(hz[1] / hz[0] - 1) <= CLOCK_TOLERANCE:
+        if len(hz) < 2 or same_clock(*hz):
             return None
         return hz[0], hz[1]
 

@@ -21,13 +21,10 @@ from darc.model.comparison import ChangeVerdict, PeakChange, Slices, emd
 from darc.model.errors import UsageError
 from darc.model.ftree import CallSite, Fnode, Function
 from darc.model.parameters import Parameters
-from darc.model.profile import Profile, format_cycles
+from darc.model.profile import Profile, format_cycles, same_clock
 from darc.saved.storage import Stored
 from darc.search.contest import Contest
 from darc.search.descent import CUT_SHORT_NOTE, MAX_DEPTH_NOTE
-
-CLOCK_TOLERANCE = 0.01
-"""How much of their rate two clocks may differ and count as the same: measuring it is not exact."""
 
 
 class _Symbol(Protocol):
@@ -113,7 +110,7 @@ def compare(
     """What is to be told about the profile of this run beside the stored one. Where nothing is,
     nothing was seen: that the two are the same is not for calls to say."""
     notes = []
-    if abs(now.hz / before.hz - 1) > CLOCK_TOLERANCE:
+    if not same_clock(before.hz, now.hz):
         notes.append(
             f"the session was saved where cycles are counted at {before.hz / 1e6:.0f} MHz, here "
             f"it is {now.hz / 1e6:.0f} MHz: its bins stand for other times"

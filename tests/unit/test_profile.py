@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,10 +17,12 @@ from darc.model.profile import (
     format_cycles,
     parse_time,
     possible_bins,
+    same_clock,
     thresholds,
 )
 
 HZ = 2_600_000_000
+clocks = st.integers(10**6, 10**10)
 resolutions = st.integers(1, 8)
 latencies = st.one_of(st.integers(0, LONGEST), st.integers(0, 2**20))
 
@@ -127,9 +130,26 @@ def test_merging_is_collecting_together(a: list[int], b: list[int], resolution: 
     assert merged == profile_of(a + b, resolution)
 
 
-def test_profiles_of_different_kinds_do_not_merge() -> None:
+@given(st.lists(latencies, max_size=30), st.lists(latencies, max_size=30))
+def test_profiles_of_two_runs_merge(a: list[int], b: list[int]) -> None:
+    """Each run measures the clock anew, and never finds quite the same."""
+    here, before = profile_of(a), replace(profile_of(b), hz=HZ - 359)
+    assert here.merged(before) == profile_of(a + b)
+    assert before.merged(here) == replace(profile_of(a + b), hz=HZ - 359)
+
+
+@given(clocks, clocks)
+def test_whether_it_is_one_clock_does_not_depend_on_who_asks(one: int, other: int) -> None:
+    assert same_clock(one, one)
+    assert same_clock(one, other) == same_clock(other, one)
+    assert same_clock(one, one + one // 200)
+    assert not same_clock(one, one + one // 50)
+
+
+@pytest.mark.parametrize("other", [Profile.empty(2, HZ), Profile.empty(1, HZ + HZ // 50)])
+def test_profiles_of_different_kinds_do_not_merge(other: Profile) -> None:
     with pytest.raises(UsageError, match="same --resolution"):
-        Profile.empty(1, HZ).merged(Profile.empty(2, HZ))
+        Profile.empty(1, HZ).merged(other)
 
 
 @given(st.lists(latencies, max_size=30), st.integers(1, 4), st.integers(1, 4))
