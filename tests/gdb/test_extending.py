@@ -41,6 +41,26 @@ def _inside(block: str) -> str:
     return re.sub(r"\A(\(|class .*\n    \.\.\.)\n|^\)\n\Z", "", block, flags=re.M)
 
 
+def with_option(command: str, block: str) -> str:
+    """The command of an analysis with an option of its own: the functions of ``block`` come in the
+    place of those that have their names."""
+    for name in re.findall(r"^def (\w+)", block, re.M):
+        command = re.sub(rf"^def {name}\(.*?\n\n\n", "", command, flags=re.M | re.S)
+    head, start, rest = command.partition("RATE = ")
+    rest = rest.replace("parse=parse_function,", "parse=_parse,")
+    rest = re.sub(r"options=(search_options\(.*\)),", r"options=(*\1, _BATCH),", rest)
+    for old, new in {
+        "from collections.abc import Callable\n": "from collections.abc import Callable\n"
+        "from dataclasses import replace\nfrom functools import partial\nfrom typing import Any\n",
+        "import Actions, Command, Parsed": "import Actions, Command, Option, Parsed",
+        "options import options_of": "options import Typed, options_of",
+        "from darc.saved": "from darc.model.values import count\nfrom darc.saved",
+    }.items():
+        assert old in head
+        head = head.replace(old, new, 1)
+    return f"{head}{block}\n\n{start}{rest}"
+
+
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy with a command, a parameter, an analysis, a collector and an exporter more, and
@@ -60,12 +80,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mean = mean.replace("parse=no_arguments,", "parse=_parse_mean,\n    options=(_OF,),")
     (commands / "mean.py").write_text(mean)
     (tree / "tests" / "unit" / "test_mean.py").write_text(its_test)
-    rate, its_command, its_test, its_part, split, its_views, idle = blocks("analysis")
+    rate, its_command, its_option, its_test, its_part, split, its_views, idle = blocks("analysis")
     (tree / "tests" / "unit" / "test_rate.py").write_text(its_test)
     (tree / "darc" / "model" / "split.py").write_text(its_part)
     analyses = tree / "darc" / "analyses"
     (analyses / "rate.py").write_text(rate)
-    (commands / "rate.py").write_text(its_command)
+    (commands / "rate.py").write_text(with_option(its_command, its_option))
     (analyses / "split.py").write_text(split)
     (analyses / "idle.py").write_text(idle)
     parts = tree / "darc" / "views" / "parts"
@@ -160,6 +180,25 @@ def test_an_analysis_that_another_run_goes_on_with(tree: Path, tmp_path: Path) -
     assert "s.json is of 'darc rate', which this darc does not have" in done.gdb
 
 
+def test_an_option_of_its_own_that_another_run_keeps_or_gives_anew(
+    tree: Path, tmp_path: Path
+) -> None:
+    source = f"source {tree / 'darc_gdb' / 'load.py'}"
+    commands = ["darc rate handle --start-ops 500 --batch 10", "run", "darc save s.json"]
+    done = debug(tmp_path, build("mixture"), ("1000",), [source, *commands], gdb=PLAIN_GDB)
+    assert re.search(r"^  that is \d+ items a second$", done.gdb, re.M), done.gdb
+    assert json.loads((tmp_path / "s.json").read_text())["parts"]["rate"]["batch"] == 10
+    (tmp_path / "s.json").rename(tmp_path / "kept.json")
+    for typed, batch in (("", 10), (" --batch 7", 7)):
+        commands = ["break main", "run", f"darc resume kept.json --start-ops 500{typed}"]
+        commands += ["continue", "darc save s.json"]
+        done = debug(tmp_path, build("mixture"), ("1000",), [source, *commands], gdb=PLAIN_GDB)
+        assert json.loads((tmp_path / "s.json").read_text())["parts"]["rate"]["batch"] == batch
+    commands = [attempt("darc resume kept.json --batch none")]
+    done = debug(tmp_path, build("mixture"), (), [source, *commands], gdb=PLAIN_GDB)
+    assert "--batch: 'none' is not a whole number" in done.gdb
+
+
 def test_a_report_is_silent_about_what_an_analysis_does_not_know(
     tree: Path, tmp_path: Path
 ) -> None:
@@ -239,7 +278,13 @@ def test_a_parameter(tree: Path, tmp_path: Path) -> None:
 
 
 def test_what_proves_a_change(tree: Path) -> None:
-    """The examples' own tests; imports, docs, commands and reports are as the house wants them."""
+    """The examples' own tests; types, imports, docs, commands and reports are as the house wants
+    them."""
+    run_python(tree, "-m", "mypy", "--strict", "--no-error-summary", "darc", "darc_gdb")
+    pages = ["darc/analyses", "darc/collectors", "darc/model/split.py", "darc/views/parts/split.py"]
+    pages += ["darc/app/commands/rate.py", "darc/app/commands/mean.py"]
+    run_python(tree, "-m", "ruff", "check", "-q", *pages)
+    run_python(tree, "-m", "ruff", "format", "-q", "--check", *pages)
     tests = ["unit/test_mean.py", "unit/test_rate.py", "unit/test_docs.py", "unit/test_commands.py"]
     tests += ["unit/test_report.py", "unit/test_parameters.py", "contract/test_imports.py"]
     files = [str(tree / "tests" / name) for name in tests]

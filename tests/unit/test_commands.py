@@ -18,7 +18,7 @@ from darc.app.options import Typed, options_of
 from darc.app.parameters import PARAMETERS, Parameter
 from darc.model.errors import DarcError, NotFoundError, UsageError
 from darc.model.parameters import Parameters, Probes
-from darc.model.values import count
+from darc.model.values import choice, count
 from darc.saved import storage
 from darc.saved.storage import Stored
 from darc.views.exporters import EXPORTERS
@@ -337,6 +337,15 @@ def test_a_session_goes_on_as_its_command_says(app: FakeApp, tmp_path: Path) -> 
     assert request.parameters.start_ops == 7
     assert request.resumed is not None
     assert request.resumed.profile == stored.profile
+    with pytest.raises(UsageError, match="--often: 'x' is not a whole number"):
+        resume.read(f"{file} --often x")
+    seldom = dataclasses.replace(often, name="seldom", options=(
+        Option("--often", "HOW", "How often.", choice("never", "hardly")),
+    ))  # fmt: skip
+    both = resume_of([start, often, seldom])  # what the word means is seen when the file is read
+    assert [both.read(f"{file} --often {text}").arguments for text in ("3", "never")] == [(), ()]
+    with pytest.raises(UsageError, match="--often: 'x' is not a whole number"):
+        both.read(f"{file} --often x")
     with pytest.raises(UsageError, match="is of 'darc often', which has no option '--peak'"):
         resume.action(app, resume.read(f"{file} --peak last"))
     with pytest.raises(UsageError, match="is of 'darc often', which this darc does not have"):

@@ -82,10 +82,14 @@ _MEAN: Mapping[str, str] = {
 def resume_of(commands: Iterable[Command]) -> Command:
     """``darc resume`` of what ``commands`` begin, as far as they know how it goes on."""
     known = {one.name: one for one in commands}
-    resumable = {name: one for name, one in known.items() if one.goes_on is not None}
     options = {option.name: option for option in search_options(_default, docs=_MEAN)}
-    for command in resumable.values():
+    own: dict[str, list[Option[object]]] = {}
+    for command in known.values():
+        if command.goes_on is None:
+            continue
         for option in command.options:
+            if option.name not in START_OPTIONS:
+                own.setdefault(option.name, []).append(option)
             options.setdefault(option.name, _as_kept(option, command))
     return Command(
         name="resume",
@@ -104,7 +108,7 @@ def resume_of(commands: Iterable[Command]) -> Command:
                 "Go on below the paths that the maximum depth ended.",
             ),
         ),
-        parse=_parse,
+        parse=partial(_parse, own),
         action=partial(_resume, known),
         begins=True,
         options=tuple(options.values()),
@@ -124,11 +128,28 @@ def _as_kept(option: Option[object], command: Command) -> Option[object]:
     )
 
 
-def _parse(typed: Typed) -> Parsed:
-    """What the options mean is for the command to say that had begun the session; those of ``darc
-    start`` mean the same to each, and are told of before a file is read."""
+def _parse(own: Mapping[str, Iterable[Option[object]]], typed: Typed) -> Parsed:
+    """What the options mean is for the command to say that had begun the session. What is a value
+    of none is told of before a file is read: those of ``darc start`` mean the same to each, the
+    others are ``own`` ones, of one command or several."""
     parse_overrides(typed)
+    for name, text in typed.options:
+        _check(own.get(name, ()), text)
     return Parsed((), {"file": one_file(typed), "typed": typed})
+
+
+def _check(options: Iterable[Option[object]], text: str) -> None:
+    """Raises :class:`UsageError` where none of these, which have one name, takes ``text``."""
+    refusals = []
+    for option in options:
+        try:
+            option.kind.read(text, option.name)
+        except UsageError as error:
+            refusals.append(error)
+        else:
+            return
+    if refusals:
+        raise refusals[0]
 
 
 def _resume(known: Mapping[str, Command], app: Actions, parsed: Parsed) -> None:
