@@ -15,7 +15,14 @@ The same call site gets the same cell again, and so do f0 and the address that i
 later analyses too. A cell contains the call, so that the processor's prediction of returns is
 right. At the end of an analysis, the last jump becomes a ``ret`` (:meth:`ReturnLandings.retire`):
 the agent, its tables and the pads are not needed any more, and where no thread stands in them
-they may be unmapped. The landings stay for the process's life.
+they may be unmapped. The landings stay for the process's life. A thread that stands in the agent or
+a pad then is yet to make its call, when no unwinder knows of landings any more: what is called is
+put behind the ``ret``, and the call leads to code that puts the program's own return address in the
+place of the cell's (:data:`_RETIRED`)::
+
+    retired back    push [rip + word]
+                    ret
+                    .long what is called - here
 
 They are at the front of an area, in three parts, each on pages of its own: cells, words, and
 what f0's cells call. The cells of f0's callers are claimed by the agent (``claim_landing``
@@ -27,7 +34,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from darc import agent
@@ -49,6 +56,29 @@ _PAGE = 4096
 _COMMON = 64
 """Where the code is that f0's cells lead to."""
 
+_RETIRED = 320
+"""Where the code is that retired cells call."""
+
+_TO_CALLED = (
+    b"\x50\x51"  # push rax; push rcx
+    b"\x48\x8b\x44\x24\x10"  # mov rax, [rsp + 16]: where the cell is returned to
+    b"\x48\x63\x48\x02"  # movsxd rcx, dword ptr [rax + 2]: of the push there
+    b"\x48\x8b\x4c\x08\x06"  # mov rcx, [rax + rcx + 6]: the program's own return address
+    b"\x48\x89\x4c\x24\x10"  # mov [rsp + 16], rcx
+    b"\x48\x63\x48\x07"  # movsxd rcx, dword ptr [rax + 7]: behind the ret
+    b"\x48\x8d\x44\x08\x0b"  # lea rax, [rax + rcx + 11]: what is called
+    b"\x59"  # pop rcx
+    b"\x48\x87\x04\x24"  # xchg rax, [rsp]
+    b"\xc3"  # ret
+)
+"""It leaves registers and flags as they are."""
+
+_SLOT_WITHIN = {0: 0, 1: 8, 32: 8, 36: 0}
+"""How far above the stack pointer the slot is at some places in it; 16 at all others."""
+
+_DIRECT = b"\xcc" * (_BACK - 5) + b"\xe8"
+"""How a site's cell begins whose call is a direct one."""
+
 _ON = _BACK + 6
 """Where a cell's last instruction is."""
 
@@ -60,7 +90,11 @@ WRITABLE = range(_WORDS, _BODIES + 8 * (_COUNT - _CALLERS))
 SIZE = WRITABLE.stop
 """Bytes at the front of an area."""
 
-KIND = b"landing1"
+_TAKEN = 1
+"""In place of zero, so that nobody gets a cell any more who was about to claim one as the analysis
+ended."""
+
+KIND = b"landing2"
 """Says in an area's header that it has landings, and how they are laid out."""
 
 
@@ -98,6 +132,9 @@ class ReturnLandings:
         self._target.memory.write(
             self.base + _COMMON, pads.landed(control, stub, self.base + _COMMON)
         )
+        if (bodies := self._bodies()) != self._raw_bodies():
+            self._write_bodies(bodies)
+            self._write_callers([0 if back == _TAKEN else back for back in self._callers()])
         self._target.memory.flush()
         self._target.memory.write(self._cell(_CALLERS), _of_callers())
 
@@ -146,8 +183,7 @@ class ReturnLandings:
     def bind(self, f0: int, body: int) -> None:
         """Calls of the function at ``f0`` go on at ``body``; the cells that it has stay its own."""
         first = self.base + _BODIES
-        raw = self._target.memory.read(first, 8 * (_COUNT - _CALLERS))
-        for index, known in enumerate(words(raw)):
+        for index, known in enumerate(self._raw_bodies()):
             if known and self._f0s.get(known) == f0:
                 self._target.memory.write(first + 8 * index, struct.pack("<Q", body))
         self._f0s[body] = f0
@@ -193,6 +229,10 @@ class ReturnLandings:
             slot = rsp if enters or part >= _ON else rsp - 8
             back = self._back(number)
             return (slot, back) if back else None
+        if pc - self.base in range(_RETIRED, _RETIRED + len(_TO_CALLED)):
+            slot = rsp + _SLOT_WITHIN.get(pc - self.base - _RETIRED, 16)
+            word = self._read(slot)
+            return slot, self.own(word) or word
         slot = rsp if pc == self.base + _COMMON else rsp + 8
         return slot, self._read(slot)
 
@@ -201,23 +241,48 @@ class ReturnLandings:
     def retire(self) -> None:
         """The analysis is over: whatever comes back here just returns, and needs neither the agent
         nor tables nor pads. A thread that is about to make a call from here, perhaps behind the
-        handler of a signal, still finds what it calls (:meth:`forget`)."""
-        low, high = self.base, self.base + _WORDS
-        code = bytearray(self._target.memory.read(low, high - low))
+        handler of a signal, still finds what it calls (:meth:`forget`), and comes back past here
+        where that is known: f0's, and direct calls."""
+        low, stub, bodies = self.base, self.base + _RETIRED, self._raw_bodies()
+        code = bytearray(self._target.memory.read(low, _WORDS))
+        code[_RETIRED : _RETIRED + len(_TO_CALLED)] = _TO_CALLED
         for number in self._used():
-            at = number * _CELL + _ON
-            code[at : at + 1] = _RETURN
-        for page in self._pages_of_cells():
+            at = number * _CELL
+            code[at + _ON : at + _ON + 1] = _RETURN
+            called = self._called(code, bodies, number)
+            rest = (called or 0) - (low + at + _CELL)
+            if called in (None, stub) or not -(1 << 31) <= rest < 1 << 31:
+                continue
+            code[at + _ON + 1 : at + _CELL] = struct.pack("<i", rest)
+            if number < _CALLERS:
+                code[at + _BACK - 4 : at + _BACK] = _distance(at + _BACK, _RETIRED)
+            else:
+                bodies[number - _CALLERS] = stub
+        callers = [back or _TAKEN for back in self._callers()]
+        for page in sorted({0, *self._pages_of_cells()}):
             self._target.memory.write(low + page, bytes(code[page : page + _PAGE]))
+        self._target.memory.flush()  # what they call is known before they are led there
+        self._write_callers(callers)
+        self._write_bodies([body or _TAKEN for body in bodies])
+
+    def _called(self, code: bytearray, bodies: Sequence[int], number: int) -> int | None:
+        """What a cell calls, where that is known from it."""
+        if number >= _CALLERS:
+            body = bodies[number - _CALLERS]
+            return body if body > _TAKEN else None
+        at = number * _CELL
+        if code[at : at + len(_DIRECT)] != _DIRECT:
+            return None
+        (distance,) = struct.unpack_from("<i", code, at + _BACK - 4)
+        return self.base + at + _BACK + int(distance)
 
     def forget(self, is_gone: Callable[[int], bool]) -> None:
         """F0's cells that would call a place of which ``is_gone`` says so call nothing: others may
         have them. Nothing leads to them, nor to a pad that goes on in one."""
-        first = self.base + _BODIES
-        bodies = words(self._target.memory.read(first, 8 * (_COUNT - _CALLERS)))
-        kept = [0 if body and is_gone(body) else body for body in bodies]
-        if kept != list(bodies):
-            self._target.memory.write(first, struct.pack(f"<{len(kept)}Q", *kept))
+        raw, bodies = self._raw_bodies(), self._bodies()
+        kept = [0 if body and is_gone(body) else now for body, now in zip(bodies, raw, strict=True)]
+        if kept != raw:
+            self._write_bodies(kept)
         self._f0s = {body: f0 for body, f0 in self._f0s.items() if not is_gone(body)}
 
     def calls(self, pc: int) -> int | None:
@@ -225,12 +290,12 @@ class ReturnLandings:
         number = (pc - self.base) // _CELL
         if not self.is_calling(pc) or not _CALLERS <= number < _COUNT:
             return None
-        return self._read(self.base + _BODIES + 8 * (number - _CALLERS)) or None
+        return self._bodies()[number - _CALLERS] or None
 
     def all_own(self) -> dict[int, int]:
         """The program's own return address by each that leads to a landing."""
         raw = words(self._target.memory.read(self._word(0), 8 * _COUNT))
-        return {self._cell(n) + _BACK: raw[n] for n in range(_SITES, _COUNT) if raw[n]}
+        return {self._cell(n) + _BACK: raw[n] for n in range(_SITES, _COUNT) if raw[n] > _TAKEN}
 
     def is_calling(self, pc: int) -> bool:
         """Whether a thread at ``pc`` is about to call something from here, or to go on in the
@@ -284,9 +349,35 @@ class ReturnLandings:
         )
         return [_CALLERS + (first + n) % few for n in range(_LIMITS["DARC_PROBE_LIMIT"])]
 
+    def _raw_bodies(self) -> list[int]:
+        """What f0's cells lead to."""
+        return list(words(self._target.memory.read(self.base + _BODIES, 8 * (_COUNT - _CALLERS))))
+
+    def _bodies(self) -> list[int]:
+        """What they call in the end, those that are retired, too."""
+        bodies, stub = self._raw_bodies(), self.base + _RETIRED
+        for index, body in enumerate(bodies):
+            if body == _TAKEN:
+                bodies[index] = 0
+            elif body == stub:
+                end = self._cell(_CALLERS + index) + _CELL
+                (rest,) = struct.unpack("<i", self._target.memory.read(end - 4, 4))
+                bodies[index] = end + int(rest)
+        return bodies
+
+    def _callers(self) -> list[int]:
+        """Where f0's cells return to."""
+        return list(words(self._target.memory.read(self._word(_CALLERS), 8 * (_COUNT - _CALLERS))))
+
+    def _write_callers(self, backs: Sequence[int]) -> None:
+        self._target.memory.write(self._word(_CALLERS), struct.pack(f"<{len(backs)}Q", *backs))
+
+    def _write_bodies(self, bodies: Sequence[int]) -> None:
+        self._target.memory.write(self.base + _BODIES, struct.pack(f"<{len(bodies)}Q", *bodies))
+
     def _used(self) -> list[int]:
         raw = self._target.memory.read(self._word(0), 8 * _COUNT)
-        return [n for n, back in enumerate(words(raw)) if back and n >= _SITES]
+        return [n for n, back in enumerate(words(raw)) if back > _TAKEN and n >= _SITES]
 
     def _pages_of_cells(self) -> set[int]:
         found = set()
@@ -308,7 +399,8 @@ class ReturnLandings:
         return self.base + _WORDS + 8 * number
 
     def _back(self, number: int) -> int:
-        return self._read(self._word(number))
+        found = self._read(self._word(number))
+        return 0 if found == _TAKEN else found
 
     def _read(self, address: int) -> int:
         return int.from_bytes(self._target.memory.read(address, 8), "little")

@@ -80,6 +80,7 @@ struct thread {
 
 /* Written by world.py. */
 struct operation scripts[SCRIPTS][OPERATIONS];
+u64 is_left; /* darc has left: no word of a stack may lead to it */
 u64 on_other_stack; /* whether handlers have a stack of their own */
 u64 snapshot_contexts; /* where the contexts are, */
 u64 context_size, context_room, totals_at, node_count, bins_at, bins_count;
@@ -476,7 +477,7 @@ u64 arrived(int function, u64 *saved)
     f->fill = 0;
     settle(t);
     note(EV_ARRIVE, function, slot, f->own);
-    if (function == UNWINDER) {
+    if (function == UNWINDER || is_left) {
         for (int i = t->depth; i-- > 0;) {
             u64 word = *(u64 *)t->frames[i].slot;
             if (word != t->frames[i].own)

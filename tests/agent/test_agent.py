@@ -23,6 +23,7 @@ from tests.agent import model
 from tests.agent.world import (
     AREA,
     FUNCTIONS,
+    LEAVE,
     MOST_TARGETS,
     OP,
     TABLES,
@@ -353,6 +354,25 @@ def test_every_instruction(world: World, handler: str, place: int) -> None:
                 break
         else:
             raise AssertionError("there is no end of it")
+
+
+_CALLS = [n for n, op in enumerate(_LAST) if op[0] in (CALL, TAIL)]
+
+
+@pytest.mark.parametrize("place", _CALLS)
+@pytest.mark.parametrize("analyse", [True, False], ids=["search", "profile"])
+def test_darc_leaves_at_every_instruction(world: World, place: int, *, analyse: bool) -> None:
+    """Whoever is on the way into a call then comes back past the landings: no unwinder knows of
+    them any more."""
+    setting = Setting((_TREE,), analyse=analyse, other_stack=True, full_cost=1, needed=4)
+    for instruction in range(400):
+        script = [*_LAST, *_LAST[:place], (ARM, instruction, 3), *_LAST[place:], *_LAST]
+        done = world.run(setting, [script, [], [], [(DEBUGGER, LEAVE)]])
+        look(done)
+        if any(event.what == "MISSED" for event in done.events):
+            break
+    else:
+        raise AssertionError("there is no end of it")
 
 
 # ------------------------------------------------------------------------ what is written

@@ -186,10 +186,11 @@ class Run:
                 if e.what == "WRONG"]  # fmt: skip
 
 
-EPOCH, ROUND, TOGGLE, HEAL, COMPACT, TREE, DEAD = range(7)
+EPOCH, ROUND, TOGGLE, HEAL, COMPACT, TREE, DEAD, LEAVE = range(8)
 """What a debugger does at a stop: calls under way are dropped; a decision; f0 is watched no more,
 or again; it looks for operations that jumps have left; room is made among records; another tree; it
-does nothing any more, and is gone."""
+does nothing any more, and is gone; it leaves, with the program's own return addresses on all
+stacks."""
 
 
 class Memory:
@@ -544,6 +545,21 @@ class _Running:
             tables.set(round=tables.round + 1, seen=0, bell=0)
         elif what == DEAD:
             tables.set(heartbeat=0, fresh=0, debugger=0, patience=0, wake=0)
+        elif what == LEAVE:
+            self._leave()
+
+    def _leave(self) -> None:
+        """As :meth:`darc.pads.installer.PadInstaller.remove` does, but that patches stay: they lead
+        past an agent that is not enabled."""
+        tables, memory = self._tables, self._memory
+        landings = ReturnLandings(memory, AREA)  # type: ignore[arg-type]
+        tables.enabled = False
+        for record in tables.records.used():
+            word = int.from_bytes(memory.read(record["slot"], 8), "little")
+            if (own := landings.own(word)) is not None:
+                memory.write(record["slot"], struct.pack("<Q", own))
+        landings.retire()
+        self._set("is_left", 1)
 
     def _forget(self) -> None:
         if self._setting.least_span is not None:
