@@ -121,7 +121,8 @@ def _watched(pid: int) -> Iterator[Callable[[], None]]:
 def _by_anybody(pid: int) -> Iterator[Callable[[], None]]:
     """As one who may not ask who wakes threads."""
     refused = mock.Mock(side_effect=PermissionError)
-    with mock.patch.object(switches, "Wakers", refused), _watched(pid) as drain:
+    denied = mock.patch.multiple(switches, Wakers=refused, WhoRan=refused)
+    with denied, _watched(pid) as drain:
         yield drain
 
 

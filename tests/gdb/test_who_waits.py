@@ -46,7 +46,7 @@ from darc.debuggee import switches
 def refused(pid):
     raise PermissionError("as of others than root")
 
-switches.Wakers = refused
+switches.Wakers = switches.WhoRan = refused
 """
 
 
