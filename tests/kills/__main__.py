@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from darc.debuggee.procfs import children
 from fixtures.build import hazards
 from tests.kills.debuggers import DEBUGGERS
 from tests.kills.run import harm, kills, line, table
 from tests.kills.trial import Kill
+
+
+def made_by(pid: int) -> Iterator[int]:
+    """Its children, and theirs."""
+    for child in children(pid):
+        yield child
+        yield from made_by(child)
+
+
+def end(*_: object) -> None:
+    """Whoever ends this ends the programs and debuggers that it has begun, which have sessions of
+    their own."""
+    for pid in list(made_by(os.getpid())):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    os._exit(128 + signal.SIGTERM)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -23,6 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--bare", type=int, default=1, help="one bare kill per so many")
     parser.add_argument("--jobs", type=int, default=2, help="programs at a time")
     chosen = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, end)
     done: list[Kill] = []
     with tempfile.TemporaryDirectory() as folder:
         for kill in kills(
