@@ -161,6 +161,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         undo.callback(registry.disconnect, waiting)
     _LeaveHook(leaving, undo)
     _ContinueHook(app, undo)
+    _BeginHook(undo)
 
 
 def _complain(app: App, error: Exception) -> None:
@@ -203,6 +204,19 @@ class _ContinueHook(gdb.Command):
                 backend.TARGET.hooks.goes_on()
         except Exception as error:
             raise gdb.GdbError(_tell(self._app, error)) from None
+
+
+class _BeginHook(gdb.Command):
+    """Called by gdb before there is a program: what it did not grant darc while there was an
+    earlier one it may grant now."""
+
+    def __init__(self, undo: contextlib.ExitStack) -> None:
+        super().__init__("maintenance darc-begin", gdb.COMMAND_MAINTENANCE)
+        for command in ("attach", "run", "start", "starti"):
+            _hook(command, "maintenance darc-begin", undo)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        backend.TARGET.announce_again()
 
 
 class _StopHook(gdb.Command):

@@ -60,7 +60,9 @@ def _become_gdb() -> None:
 
         sys.exit(message(f"darc-gdb: {trouble}"))
     command, changed = loading(gdb)
-    os.execve(gdb, [*command, *sys.argv[1:]], {**os.environ, **changed})
+    from darc.app.launching import become
+
+    become([*command, *sys.argv[1:]], changed)
 
 
 if __name__ == "__main__":

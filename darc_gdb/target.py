@@ -105,6 +105,13 @@ class GdbTarget(Target):
         """Tells gdb of it."""
         self.bell.announce()
         self.deciding.announce()
+        if not self.deciding.all_stop and self.pid is not None:
+            self.screen.emit(f"darc: {self.why_stops_are_seen}")
+
+    def announce_again(self) -> None:
+        """There may be no program any more: then what could not be asked for can be."""
+        if not self.deciding.all_stop and self.pid is None:
+            self.deciding.announce()
 
     def _heard_of(self, breakpoint_: gdb.Breakpoint) -> None:
         """It was changed, or hit: gdb counts that before it writes of a stop."""
@@ -274,6 +281,17 @@ class GdbTarget(Target):
     def stops_unseen(self) -> bool:
         """See :attr:`darc.target.target.Target.stops_unseen`."""
         return self.deciding.all_stop
+
+    @property
+    def why_stops_are_seen(self) -> str:
+        """See :attr:`darc.target.target.Target.why_stops_are_seen`."""
+        if gdb.parameter("non-stop"):
+            return "gdb's non-stop mode tells of each of darc's stops: 'set non-stop off'"
+        again = f"'detach' and 'attach {self.pid}'" if self.attached else "'kill' and 'run'"
+        return (
+            "gdb had this program before darc was loaded, and tells of each of darc's stops: "
+            f"{again} end that"
+        )
 
     @property
     def stopped_since(self) -> int | None:

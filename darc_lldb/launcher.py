@@ -148,7 +148,9 @@ def _become_lldb() -> None:
 
         sys.exit(message(f"darc-lldb: {usable}"))
     command, changed = loading(*usable)
-    os.execve(command[0], [*command, *sys.argv[1:]], {**os.environ, **changed})
+    from darc.app.launching import become
+
+    become([*command, *sys.argv[1:]], changed)
 
 
 if __name__ == "__main__":

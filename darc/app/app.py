@@ -192,7 +192,7 @@ class App:
         not be."""
         command = request.command
         if request.stops_unseen and not self._target.stops_unseen:
-            raise UnsupportedError(f"'darc {command}' is not for gdb's non-stop mode")
+            raise UnsupportedError(f"no 'darc {command}': {self._target.why_stops_are_seen}")
         before = self._session
         if (
             before is not None

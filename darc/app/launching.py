@@ -67,6 +67,19 @@ def _wait(process: subprocess.Popen[str], launcher: str, command: Sequence[str])
         raise NoAnswerError(f"{asked}; see what it waits for: {shlex.join(command)}") from None
 
 
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+"""As it begins (``PyOS_InitializeSignals``). What is ignored stays so over an exec: in the
+debugger, in the programs that it runs and in all that these begin, whose pipelines would not end.
+"""
+
+
+def become(command: Sequence[str], changed: Mapping[str, str]) -> None:
+    """This process is that debugger from now on, with ``changed`` in its environment."""
+    for number in _IGNORED_BY_PYTHON:
+        signal.signal(number, signal.SIG_DFL)
+    os.execve(command[0], list(command), {**os.environ, **changed})
+
+
 def launch(main: Callable[[], None]) -> None:
     """``main``; Ctrl-C ends it without a word."""
     try:

@@ -51,7 +51,7 @@ class PadOps(KeepsOps, SeesOpenCalls):
 
     @property
     def may_look_closer(self) -> bool:
-        return self._target.stops_unseen
+        return True
 
     def keep_ops(self, least: int, fast: tuple[int, int]) -> None:
         self._tables.kept.keep(least, fast)

@@ -122,7 +122,7 @@ def clean_up_after_another(
                 "the program was stopped already, which may be meant: when the debugger has let it "
                 f"go, 'kill -CONT {pid}' lets it go on"
             )
-        notes += _let_children_go(pid)
+        notes += _let_children_go(pid, is_known=noted is not None or bool(agents))
         if waiting or comes_back:
             return notes
         if noted is not None:  # before what is noted as mapped is not any more
@@ -135,10 +135,17 @@ def clean_up_after_another(
     return notes
 
 
-def _let_children_go(pid: int) -> list[str]:
-    """Lets children go on that a killed debugger has left as they were made; tells of it."""
+def _let_children_go(pid: int, *, is_known: bool) -> list[str]:
+    """Lets children go on that a killed debugger has left as they were made; tells of it. Where it
+    is not known that there was one, the program may have stopped them itself."""
     notes = []
     for child in filter(procfs.is_stopped_at_birth, procfs.children(pid)):
+        if not is_known:
+            notes.append(
+                f"the program's child {child} is stopped, which may be meant: 'kill -CONT {child}' "
+                "lets it go on"
+            )
+            continue
         found = f"an earlier debugger ended as the program made its child {child}"
         try:
             os.kill(child, SIGCONT)

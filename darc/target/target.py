@@ -264,6 +264,11 @@ class Target(ABC):
         return True
 
     @property
+    def why_stops_are_seen(self) -> str:
+        """Why they are not, where they are not, and what to do about it: one line."""
+        return ""
+
+    @property
     @abstractmethod
     def own_stops(self) -> int:
         """How often it has stopped the program for the engine alone so far, whatever came of it:

@@ -36,10 +36,8 @@ SPEAKERS = {
 }
 STARTERS = {
     "darc/agent/build.py": "the compiler",
-    "darc/app/launching.py": "a debugger, to ask what it is",
+    "darc/app/launching.py": "a debugger: to ask what it is, and in its own place",
     "darc/debuggee/guardian.py": "what outlives a debugger",
-    "darc_gdb/launcher.py": "gdb",
-    "darc_lldb/launcher.py": "lldb",
     "kgdb/vm/": "QEMU, and what makes kernels and disks",
 }
 THREADS = {"darc/target/ownthread.py": "one that no signal comes to"}

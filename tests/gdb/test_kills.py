@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from darc.debuggee import procfs
+from darc.debuggee.journal import ProcessJournal
 from darc.debuggee.procfs import children, regions
 from darc.pads.foothold import MARK
 from fixtures.build import build
@@ -359,9 +360,15 @@ def test_a_program_that_nobody_knows_who_stopped(commands: list[str], tmp_path: 
 
 
 @IN_BOTH
-def test_the_next_darc_lets_a_child_go_on(tmp_path: Path) -> None:
-    """One that a debugger was killed over as the program made it, where nobody has seen that."""
+@pytest.mark.parametrize("known", [True, False])
+def test_the_next_darc_lets_a_child_go_on(*, known: bool, tmp_path: Path) -> None:
+    """One that a debugger was killed over as the program made it, where nobody has seen that. It is
+    let go on only where something tells of that debugger: the program may have stopped it."""
     with server(build("forking")) as running:
+        if known:
+            noted = ProcessJournal(running.pid, needed=True)
+            noted.open()
+            noted.stands(stopped=False)
         command = [sys.executable, "-m", "tests.abandons", str(running.pid)]
         killed = subprocess.run(command, cwd=ROOT, check=False, timeout=WATCHDOG_SECONDS)
         assert killed.returncode == -signal.SIGKILL
@@ -369,7 +376,12 @@ def test_the_next_darc_lets_a_child_go_on(tmp_path: Path) -> None:
         (child,) = children(running.pid)
         wait_for_stop(child)
         done = debug(tmp_path, None, (), ["darc stop"], options=["-p", str(running.pid)])
-        assert f"as the program made its child {child}: that goes on now" in done.gdb
+        if known:
+            assert f"as the program made its child {child}: that goes on now" in done.gdb
+        else:
+            assert f"child {child} is stopped, which may be meant: 'kill -CONT {child}'" in done.gdb
+            assert state(Path(f"/proc/{child}")) == "T"
+            os.kill(child, signal.SIGCONT)
         assert running.finish() == 0
 
 

@@ -190,3 +190,29 @@ def test_a_folder_of_its_own(tmp_path: Path) -> None:
         load = Path(f"'{load}'")
     done = plain(tmp_path, [START, "run", "darc status", "kill"], {}, load=load)
     assert "handle: root cause found" in done.gdb, done.gdb
+
+
+def test_loaded_when_the_program_is_there(tmp_path: Path) -> None:
+    """gdb tells of each of darc's stops then: that is said, and what ends it; the answer is whole
+    all the same."""
+    program = str(build("mixture"))
+    words = [f"source {LOAD}", "set args 400000 > program.out", "tbreak main", "run"]
+    load = words.pop(0)
+    commands = [*words, load, START, "continue", "darc why", "kill", "run", "darc status"]
+    command = ["gdb", "-nx", "-q", "-batch", *(p for word in commands for p in ("-ex", word))]
+    done = Done(*watched(tmp_path, [*command, program]))
+    assert "gdb had this program before darc was loaded" in done.gdb, done.gdb
+    assert "'kill' and 'run' end that" in done.gdb
+    assert "no 'darc why': gdb had this program" in done.gdb
+    assert re.search(r"% of peak \d's time, over \d+ calls", done.gdb), done.gdb
+
+
+def test_who_is_run_ignores_no_signals(tmp_path: Path) -> None:
+    """Python ignores two; what is ignored stays so over an exec."""
+    (tmp_path / "tell.sh").write_text("grep SigIgn /proc/self/status > ignored.$1\n")
+    shell = ("--args", "/bin/sh", "tell.sh")
+    launched = [str(ROOT / ".venv/bin/darc-gdb"), "-nx", "-q", "-batch", "-ex", "run"]
+    watched(tmp_path, [*launched, *shell, "darc"])
+    watched(tmp_path, ["gdb", "-nx", "-q", "-batch", "-ex", "run", *shell, "bare"])
+    told = [(tmp_path / f"ignored.{which}").read_text() for which in ("darc", "bare")]
+    assert told[0] == told[1]
