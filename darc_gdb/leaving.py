@@ -27,6 +27,7 @@ class Leaving:
         return self.farewell.holding() if self._target.attached else contextlib.nullcontext()
 
     def on_exit(self, event: gdb.ExitedEvent) -> None:
+        """The program has ended, or another one that gdb has."""
         if not self._target.inferiors.is_home(event.inferior):
             return  # a child that gdb had as well
         self.farewell.rest()
@@ -48,10 +49,12 @@ class Leaving:
         self.on_leave()
 
     def on_exiting(self, _event: object) -> None:
+        """gdb itself is about to end."""
         self._target.threads.settle_selection()
         self.on_leave()
 
     def on_new_inferior(self, event: gdb.NewInferiorEvent) -> None:
+        """gdb has one more program: a child, for which it may leave the parent."""
         self._target.hooks.guarded(lambda: self._leave_parent(event.inferior))
 
     def _leave_parent(self, inferior: gdb.Inferior) -> None:

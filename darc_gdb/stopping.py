@@ -38,6 +38,7 @@ class Stopping:
             self._app.before_stop()
 
     def on_stop(self, event: gdb.StopEvent) -> None:
+        """The program has stopped, and those hear of it who asked gdb to tell them."""
         # Before the handlers of those that came later, which may clear the screen.
         if not self._hears_last:
             self._settle(event)
@@ -72,10 +73,12 @@ class Stopping:
             self.on_user_stop(brief=target.user_breaks.hits.may_go_on(event))
 
     def before_stop(self) -> None:
+        """See :meth:`~darc.app.app.App.before_stop`."""
         with at_home(self._app, self._target):
             self._app.before_stop()
 
     def follow_up(self) -> Outcome:
+        """See :meth:`~darc.app.app.App.follow_up`."""
         with at_home(self._app, self._target):
             return self._app.follow_up()
 
@@ -99,6 +102,7 @@ class Stopping:
             self._target.hooks.failed(error)
 
     def at_prompt(self) -> None:
+        """gdb waits for the user's next command."""
         if self._app.is_passing:
             self.on_user_stop()  # what was to let it go on has not come to that
         elif self._target.state is State.STOPPED:
@@ -130,9 +134,11 @@ class Stopping:
         return leaves and is_analysed(self._app)
 
     def on_continue(self, _event: object) -> None:
+        """gdb tells that it runs."""
         self._target.hooks.guarded(self.went_on)
 
     def went_on(self) -> None:
+        """It runs, and was not run step by step."""
         with self._target.inferiors.at_children() as children:
             for _ in children:
                 self._app.on_child()

@@ -32,6 +32,7 @@ class Halt:
 
     @property
     def pc(self) -> int:
+        """Where it stands."""
         return self.registers[PROGRAM_COUNTER]
 
 

@@ -26,6 +26,7 @@ class KernelMemory:
         self._remote = remote
 
     def read(self, address: int, size: int) -> bytes | None:
+        """``None``: the processor sees it as the kernel does, or not all of it is there."""
         with self._remote.physical() as is_physical:
             pieces = self._pieces(address, size) if is_physical else None
             if pieces is None:
@@ -33,6 +34,7 @@ class KernelMemory:
             return b"".join(self._remote.read_raw(*piece) for piece in pieces)
 
     def write(self, address: int, data: bytes) -> bool:
+        """Whether it was written so (see :meth:`read`)."""
         with self._remote.physical() as is_physical:
             pieces = self._pieces(address, len(data)) if is_physical else None
             if pieces is None:

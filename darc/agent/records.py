@@ -101,6 +101,7 @@ class Records:
         return OpenSlot(serial, stands=word == pad_back)
 
     def is_stale(self, address: int) -> bool:
+        """Whether the call is open whose pad's return address is no longer in its slot."""
         record = self.call(address)
         return record is not None and not record.stands
 

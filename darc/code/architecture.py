@@ -107,6 +107,7 @@ class FunctionCode:
     """Where the instructions lead that were taken for others, by their addresses."""
 
     def contains(self, address: int) -> bool:
+        """Whether ``address`` is in one of its parts."""
         return any(start <= address < end for start, end in self.parts)
 
 

@@ -56,9 +56,11 @@ class HeldContent:
 
     @property
     def size(self) -> int:
+        """How many there are."""
         return len(self._data)
 
     def read(self, offset: int, size: int) -> bytes:
+        """As many of them as there are."""
         return bytes(self._data[offset : offset + size])
 
 
@@ -72,6 +74,7 @@ class FileContent:
         self.size = self._stamp[2]
 
     def read(self, offset: int, size: int) -> bytes:
+        """As many of them as there are. Raises OSError, also where the file was replaced."""
         opened = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             if _stamp(os.fstat(opened)) != self._stamp:

@@ -611,6 +611,7 @@ class MemoryFile:
             raise TargetError(f"cannot write memory at {address:#x}: it is not mapped")
 
     def close(self) -> None:
+        """Nothing can be read or written by it any more."""
         os.close(self._fd)
 
     def __enter__(self) -> MemoryFile:

@@ -245,8 +245,10 @@ def test_only_what_reads_and_writes_code_knows_instructions() -> None:
 
 REGISTERS = frozenset(
     (
-        *"rax rbx rcx rdx rsi rdi rbp rsp rip eflags rflags fs_base".split(),
-        *(f"r{number}" for number in range(8, 16)),
+        *(f"{wide}{name}" for wide in ("r", "e") for name in "ax bx cx dx si di bp sp ip".split()),
+        *(f"r{number}{part}" for number in range(8, 16) for part in ("", "d", "w", "b")),
+        *(f"{kind}mm{number}" for number in range(16) for kind in "xyz"),
+        *"eflags rflags fs_base mxcsr".split(),
     )
 )
 
@@ -341,7 +343,7 @@ def test_what_is_debugged_may_have_no_proc() -> None:
         for node in ast.walk(ast.parse((ROOT / file).read_text()))
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
-        and node.value.startswith("/proc")
+        and (node.value.startswith("/proc") or node.value == "proc")
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -361,6 +363,18 @@ def test_what_is_pure_reaches_nothing_outside(name: str) -> None:
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in REACHING
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_values_are_frozen() -> None:
+    wrong = [
+        f"{file}:{node.lineno} {node.name}"
+        for file in python_files("darc/model")
+        for node in ast.walk(ast.parse((ROOT / file).read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        for by in map(ast.unparse, node.decorator_list)
+        if by.startswith("dataclass") and "frozen=True" not in by
     ]
     assert not wrong, "\n".join(wrong)
 

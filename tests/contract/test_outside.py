@@ -1,5 +1,6 @@
-"""Who may start threads and programs, write files, and speak to the terminal: named here, and
-nobody else. What the debugger itself is asked to print goes through ``darc/app`` and a screen."""
+"""Who may start threads and programs, send signals, write files, and speak to the terminal: named
+here, and nobody else. What the debugger itself is asked to print goes through ``darc/app`` and a
+screen."""
 
 from __future__ import annotations
 
@@ -40,41 +41,92 @@ STARTERS = {
     "darc/debuggee/guardian.py": "what outlives a debugger",
     "kgdb/vm/": "QEMU, and what makes kernels and disks",
 }
+SENDERS = {
+    "darc/app/launching.py": "to a debugger that does not answer",
+    "darc/debuggee/admission.py": "to children that a killed debugger has left stopped",
+    "darc/debuggee/beside.py": "to lldb's helper, and a program that it leaves",
+    "darc/target/target.py": "to a program that was stopped for others, too",
+    "darc_gdb/detours.py": "to such a program, in a thread of its own",
+    "darc_gdb/farewell.py": "to gdb, again, when it may end",
+    "darc_gdb/remote.py": "to gdb, as Ctrl-C does",
+    "darc_lldb/farewell.py": "to lldb, again, when it may end",
+    "kgdb/vm/": "to QEMU",
+}
 THREADS = {"darc/target/ownthread.py": "one that no signal comes to"}
 ESCAPES = {"darc/app/liveline.py": "the line that changes"}
 
-Finder = Callable[[ast.AST], bool]
+Finder = Callable[[ast.AST, "Names"], bool]
+Names = dict[str, str]
+"""What a name means that was imported: ``{"Work": "threading.Thread", "osp": "os.path"}``."""
 
 
-def name_of(node: ast.expr) -> str:
+def names_in(tree: ast.AST) -> Names:
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update({one.asname: one.name for one in node.names if one.asname})
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.update(
+                {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+            )
+    return found
+
+
+def name_of(node: ast.expr, names: Names) -> str:
     """``os.open``, ``open``; of a method of what is no name, ``.open``."""
     if isinstance(node, ast.Name):
-        return node.id
+        return names.get(node.id, node.id)
     if isinstance(node, ast.Attribute):
         inner = node.value
-        return f"{inner.id if isinstance(inner, ast.Name) else ''}.{node.attr}"
+        return f"{name_of(inner, names)}.{node.attr}"
     return ""
 
 
-def is_thread(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and bool(
-        re.search(r"(^|\.)(Thread|Timer|\w*PoolExecutor|start_new_thread)$", name_of(node.func))
-    )
+def called(node: ast.AST, names: Names) -> str:
+    return name_of(node.func, names) if isinstance(node, ast.Call) else ""
 
 
-def is_program(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and bool(
+def is_thread(node: ast.AST, names: Names) -> bool:
+    pattern = r"(^|\.)(Thread|Timer|\w*PoolExecutor|start_new_thread)$"
+    return bool(re.search(pattern, called(node, names)))
+
+
+def is_program(node: ast.AST, names: Names) -> bool:
+    return bool(
         re.match(
-            r"(subprocess\.(run|Popen|call|check_\w+)|(os)?\.(fork|exec\w+|posix_spawnp?|system|popen))$",
-            name_of(node.func),
+            r"(subprocess\.(run|Popen|call|check_\w+|getoutput|getstatusoutput)"
+            r"|os\.(fork(pty)?|exec\w+|spawn\w+|posix_spawnp?|system|popen)"
+            r"|pty\.(fork|spawn)|multiprocessing\..*)$",
+            called(node, names),
         )
     )
 
 
-def is_writing(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call):
+def is_signal(node: ast.AST, names: Names) -> bool:
+    return called(node, names) in (
+        *("os.kill", "os.killpg", "signal.pthread_kill", "signal.pidfd_send_signal"),
+        *("signal.raise_signal", "signal.alarm", "signal.setitimer"),
+    )
+
+
+CHANGED = {
+    *("os.remove", "os.unlink", "os.rename", "os.renames", "os.replace", "os.rmdir", "os.link"),
+    *("os.removedirs", "os.truncate", "os.chmod", "os.chown", "os.utime", "os.symlink"),
+    *("shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree", "shutil.move"),
+    *("shutil.rmtree",),
+}
+"""Functions by which files come, go and change."""
+CHANGING = {
+    *("write_text", "write_bytes", "pwrite", "pwritev", "ftruncate", "symlink_to", "hardlink_to"),
+    *("mkdir", "makedirs", "touch", "mkfifo", "unlink", "rename", "rmdir", "chmod"),
+}
+"""Methods of paths, and functions of ``os``, that do."""
+
+
+def is_writing(node: ast.AST, names: Names) -> bool:
+    name = called(node, names)
+    if not isinstance(node, ast.Call) or not name:
         return False
-    name = name_of(node.func)
     method = name.rpartition(".")[2]
     if name == "os.write":  # to a terminal: see is_speech
         first = node.args[0]
@@ -83,34 +135,39 @@ def is_writing(node: ast.AST) -> bool:
         flags = ast.dump(node)
         return any(word in flags for word in ("O_WRONLY", "O_RDWR", "O_CREAT", "'flags'"))
     if method in ("open", "fdopen"):
-        place = 1 if name in ("open", "io.open", "os.fdopen") else 0  # else a path's method
-        modes = node.args[place : place + 1]
-        modes += [word.value for word in node.keywords if word.arg == "mode"]
-        texts = [one.value for one in modes if isinstance(one, ast.Constant)]
-        return any(isinstance(text, str) and set(text) & set("wax+") for text in texts)
-    return (
-        method in ("write_text", "write_bytes", "pwrite", "pwritev", "ftruncate", "symlink_to")
-        or method in ("mkdir", "makedirs", "touch", "mkfifo")
-        or name.startswith("tempfile.")
-        or name in ("shutil.copy", "shutil.copyfile", "shutil.copytree", "shutil.move")
-    )
+        return may_write(node, 1 if name in ("open", "io.open", "os.fdopen") else 0)
+    return method in CHANGING or name in CHANGED or name.startswith("tempfile.")
 
 
-def is_speech(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call) and name_of(node.func) == "os.write":
+def may_write(node: ast.Call, place: int) -> bool:
+    """Whether what is opened may be written; the mode is the argument at ``place``, of a path's own
+    method 0: a variable one may say so. Others' methods of that name take more than one."""
+    modes = node.args[place : place + 1]
+    if place == 0 and len(node.args) > 1 and not isinstance(node.args[0], ast.Constant):
+        return False
+    modes += [word.value for word in node.keywords if word.arg == "mode"]
+    texts = [one.value if isinstance(one, ast.Constant) else "w" for one in modes]
+    return any(isinstance(text, str) and bool(set(text) & set("wax+")) for text in texts)
+
+
+def is_speech(node: ast.AST, names: Names) -> bool:
+    name = called(node, names)
+    if isinstance(node, ast.Call) and name == "os.write":
         first = node.args[0]
         return isinstance(first, ast.Constant) and first.value in (1, 2)
     if isinstance(node, ast.Call):
-        return name_of(node.func) in ("print", "console.print", "input")
-    return isinstance(node, ast.Attribute) and name_of(node) in ("sys.stdout", "sys.stderr")
+        return name in ("print", "input", "console.print", "rich.print") or name.endswith("Console")
+    if isinstance(node, ast.Attribute | ast.Name):
+        return name_of(node, names) in ("sys.stdout", "sys.stderr", "sys.__stdout__")
+    return False
 
 
-def is_escape(node: ast.AST) -> bool:
-    """A sequence that a terminal obeys."""
+def is_escape(node: ast.AST, _names: Names) -> bool:
+    """A sequence that a terminal obeys, or what begins one."""
     value = node.value if isinstance(node, ast.Constant) else None
     if isinstance(value, str):
         value = value.encode("utf-8", "replace")
-    return isinstance(value, bytes) and bool(re.search(rb"\x1b[\[\]()]", value))
+    return isinstance(value, bytes) and bool(re.search(rb"\x1b([\[\]()]|\Z)", value))
 
 
 @functools.cache
@@ -119,12 +176,15 @@ def tree_of(file: Path) -> ast.Module:
 
 
 def found(finder: Finder, tree: ast.Module) -> Iterator[int]:
-    return (node.lineno for node in ast.walk(tree) if finder(node) and isinstance(node, ast.expr))
+    names = names_in(tree)
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.expr))
+    return (node.lineno for node in nodes if finder(node, names))
 
 
 RULES = {
     "starts a thread": (is_thread, THREADS),
     "starts a program": (is_program, STARTERS),
+    "sends signals": (is_signal, SENDERS),
     "writes": (is_writing, WRITERS),
     "speaks past the debugger": (is_speech, SPEAKERS),
     "has escapes of a terminal": (is_escape, ESCAPES),
@@ -156,7 +216,19 @@ def test_who_reaches_outside(deed: str) -> None:
         ("starts a thread", "futures.ThreadPoolExecutor()"),
         ("starts a program", "subprocess.run(['true'])"),
         ("starts a program", "os.execv('/bin/true', [])"),
+        ("starts a thread", "from threading import Thread as Work; Work(target=print)"),
+        ("starts a program", "from subprocess import run; run(['true'])"),
+        ("starts a program", "import subprocess as sub; sub.run(['true'])"),
+        ("sends signals", "os.kill(1, 9)"),
+        ("sends signals", "from os import kill as end; end(1, 9)"),
         ("writes", "open('x', 'w')"),
+        ("writes", "open('x', mode)"),
+        ("writes", "Path('x').open(mode)"),
+        ("writes", "Path('x').unlink()"),
+        ("writes", "Path('x').rename('y')"),
+        ("writes", "os.remove('x')"),
+        ("writes", "from os import rename; rename('x', 'y')"),
+        ("writes", "shutil.rmtree('x')"),
         ("writes", "open('x', mode='r+b')"),
         ("writes", "folder.joinpath('x').open('a')"),
         ("writes", "os.open('x', os.O_RDWR)"),
@@ -165,7 +237,10 @@ def test_who_reaches_outside(deed: str) -> None:
         ("speaks past the debugger", "print('x')"),
         ("speaks past the debugger", "sys.stderr.write('x')"),
         ("speaks past the debugger", "os.write(2, b'x')"),
+        ("speaks past the debugger", "from sys import stderr; stderr.write('x')"),
+        ("speaks past the debugger", "from rich.console import Console as C; C().print('x')"),
         ("has escapes of a terminal", r"'\x1b[31m'"),
+        ("has escapes of a terminal", r"'\x1b' + '[31m'"),
     ],
 )
 def test_each_is_noticed(deed: str, line: str) -> None:

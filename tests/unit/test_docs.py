@@ -150,6 +150,86 @@ def test_what_is_written_where_is_in_the_order_that_it_states() -> None:
     assert places == sorted(places)
 
 
+SAFETY = (ROOT / "docs" / "safety.md").read_text()
+HAZARDS = {file.stem for file in (ROOT / "fixtures/hazards").glob("*.c*")}
+PROGRAMS = {
+    name
+    for path in (ROOT / "fixtures").rglob("*")
+    for name in (path.stem, path.relative_to(ROOT / "fixtures").with_suffix("").as_posix())
+}
+MADE_BY_TESTS = {"hazards", "journals", "program", "spin", "tables"}
+"""What rows name for a program that is no single one of ``fixtures/``."""
+
+
+def declared_tests() -> dict[str, set[str]]:
+    """The tests of each file, by its name."""
+    found: dict[str, set[str]] = {}
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        names = re.findall(r"^ *def (test_\w+)", file.read_text(), re.M)
+        found.setdefault(file.name, set()).update(names)
+    return found
+
+
+def last_cells(text: str) -> Iterator[str]:
+    """Where the two tables of hazards say which test it is."""
+    for title in ("Hazards", "Tests that were seen to fail"):
+        section = text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+        for row in re.findall(r"^\| (.*) \|$", section, re.M):
+            yield row.split(" | ")[-1]
+
+
+def wrong_tests(text: str) -> list[str]:
+    """Tests that are named and that there are not, or not in the file that is named before."""
+    declared = declared_tests()
+    every = set[str]().union(*declared.values())
+    wrong = [
+        name
+        for name, dots in re.findall(r"`(test_\w+?)(_?…)?`", text)
+        if not any(one == name or (dots and one.startswith(name)) for one in every)
+    ]
+    for file, names in re.findall(r"`(?:[\w/]*/)?(test_\w+\.py)`: ((?:`test_\w+`(?:, )?)+)", text):
+        own = declared.get(file, set())
+        wrong += [f"{file}: {n}" for n in re.findall(r"test_\w+", names) if n not in own]
+    return wrong
+
+
+def wrong_programs(text: str) -> list[str]:
+    wrong = []
+    for cell in last_cells(text):
+        for inside in re.findall(r"\(([^()]*)\)", cell):
+            words = re.split(r"[,;] ", inside.partition(":")[0])
+            names = [word for word in words if re.fullmatch(r"[a-z][\w/]*", word)]
+            wrong += [name for name in names if name not in PROGRAMS | MADE_BY_TESTS]
+    return wrong
+
+
+def test_rows_of_hazards_name_what_there_is() -> None:
+    assert not wrong_tests(SAFETY)
+    assert not wrong_programs(SAFETY)
+    row = "\n## Hazards\n| a | b | `test_kills.py`: `test_it_all` (mixtur, hazards/locks, `-O2`) |"
+    assert wrong_tests(row) == ["test_it_all", "test_kills.py: test_it_all"]
+    assert wrong_programs(row) == ["mixtur"]
+
+
+def test_each_hazard_has_a_row() -> None:
+    """So has each test of them, and each program that one of these tests runs. That a test was seen
+    to fail is no such row."""
+    begin, _, rest = SAFETY.partition("\n## Tests that were seen to fail\n")
+    rows = begin + rest.partition("\n## ")[2]
+    tests = (ROOT / "tests/gdb/test_hazards.py").read_text()
+    patterns = re.findall(r"`(test_\w+?)_?…`", rows)
+    missing = [
+        name
+        for name in re.findall(r"^def (test_\w+)", tests, re.M)
+        if f"`{name}`" not in rows and not name.startswith(tuple(patterns))
+    ]
+    inside = " ".join(re.findall(r"\(([^()]*)\)", rows))
+    named = {*re.findall(r"[\w/]+", inside), *re.findall(r"`(\w+)`", rows)}
+    programs = set(re.findall(r"\bbuild\(\"(\w+)\"", tests)) | HAZARDS
+    missing += sorted(one for one in programs if not {one, f"hazards/{one}"} & named)
+    assert not missing, f"docs/safety.md has no row of {', '.join(missing)}"
+
+
 def test_the_glossary_names_what_there_is() -> None:
     text = (ROOT / "docs" / "glossary.md").read_text()
     files = {p.relative_to(ROOT).as_posix() for p in ROOT.glob("darc*/**/*.*")}
