@@ -66,7 +66,8 @@ class Parameter:
     @property
     def kind(self) -> Kind[object]:
         """What may be typed for it, with the word for ``None``."""
-        return Kind(self.domain.valid, self.domain.read, self.example, self.values)
+        all_told = self.domain.kind.has_no_others and self.domain.none is None
+        return Kind(self.domain.valid, self.domain.read, self.example, self.values, all_told)
 
     def read(self, text: str, *, is_set: bool = False) -> object:
         """The value that ``text`` stands for, behind the option or, where it ``is_set`` so, behind

@@ -35,6 +35,8 @@ class Kind(Generic[_Value_co]):
     """One of the texts."""
     words: tuple[str, ...] = ()
     """Those that completion offers."""
+    has_no_others: bool = False
+    """Whether these words are all of its texts."""
 
     def read(self, text: str, label: str, before: str | None = None) -> _Value_co:
         """The value that ``text`` stands for, which was typed for ``label``, behind ``before`` (the
@@ -112,13 +114,13 @@ def choice(*words: str) -> Kind[str]:
             raise ValueError(text)
         return text
 
-    return Kind(f"one of {', '.join(words)}", parse, words[0], words)
+    return Kind(f"one of {', '.join(words)}", parse, words[0], words, has_no_others=True)
 
 
 def member(of: type[_Choice]) -> Kind[_Choice]:
     """The member of an enum whose value is typed."""
     words = tuple(str(one.value) for one in of)
-    return Kind(f"one of {', '.join(words)}", of, words[0], words)
+    return Kind(f"one of {', '.join(words)}", of, words[0], words, has_no_others=True)
 
 
 def _switch(text: str) -> bool:

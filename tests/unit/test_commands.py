@@ -17,7 +17,7 @@ from darc.app.finding import Request
 from darc.app.options import Typed, options_of
 from darc.app.parameters import PARAMETERS, Parameter
 from darc.model.errors import DarcError, NotFoundError, UsageError
-from darc.model.parameters import Parameters, Probes
+from darc.model.parameters import OnFinish, Parameters, Probes
 from darc.model.values import choice, count
 from darc.saved import storage
 from darc.saved.storage import Stored
@@ -471,10 +471,10 @@ def test_the_commands_of_this_release() -> None:
         ("start", "f --max", "--max", ["--maxcount-percentage", "--max-depth", "--max-probes",
                                        "--max-time"]),
         ("start", "f --max-d", "max-d", ["max-depth"]),
-        ("start", "f --on-finish ", "", ["stop", "continue"]),
+        ("start", "f --on-finish ", "", [one.value for one in OnFinish]),
         ("start", "f --on-finish=s", "s", ["stop"]),
         ("start", "f --on-finish=s", "--on-finish=s", ["--on-finish=stop"]),
-        ("start", "f --probes ", "", ["auto", "pad", "breakpoint"]),
+        ("start", "f --probes ", "", [one.value for one in Probes]),
         ("start", "f --i", "--i", []),
         ("start", "f --lookahead a", "a", ["auto"]),
         ("start", "f --peak ", "", ["1", "2", "3", "last", "none"]),
@@ -538,6 +538,17 @@ def test_help_tells_the_defaults() -> None:
     assert resumed["--start-ops"].endswith(" Default: that of the session.")
     assert resumed["--thread"].endswith(" Default: all.")
     assert all("Default: " in option.help for option in commands.REPORT_OPTIONS[:2])
+
+
+def test_help_has_the_words_of_an_option_that_takes_no_others() -> None:
+    unit = Option("--unit", "UNIT", "How it is shown.", choice("cycles", "time"), default="time")
+    assert unit.help == "How it is shown. One of cycles, time. Default: time."
+    told = dataclasses.replace(unit, metavar="cycles|time")
+    assert told.help == "How it is shown. Default: time."
+    often = Option("--often", "N", "How often.", count(), default="1")
+    assert often.help == "How often. Default: 1."
+    probes = {option.name: option for option in commands.find_command("start").options}["--probes"]
+    assert f"One of {', '.join(one.value for one in Probes)}." in probes.help
 
 
 @pytest.mark.parametrize("command", commands.COMMANDS.values(), ids=lambda one: one.name)

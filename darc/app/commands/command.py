@@ -128,8 +128,14 @@ class Option(Generic[_Value_co]):
 
     @property
     def help(self) -> str:
-        """What it does, with its default, if any is told."""
-        return f"{self.doc} Default: {self.default}." if self.default else self.doc
+        """What it does, with the words that it takes, where there are no others and ``metavar``
+        does not have them, and its default, if any is told."""
+        told, words = [self.doc], self.kind.words
+        if self.kind.has_no_others and tuple(self.metavar.split("|")) != words:
+            told.append(f"One of {', '.join(words)}.")
+        if self.default:
+            told.append(f"Default: {self.default}.")
+        return " ".join(told)
 
     @property
     def is_file(self) -> bool:

@@ -22,12 +22,11 @@ from darc.views import setdiff as setdiff_view
 from darc.views import timeline
 from darc.views.exporters import json
 
-_METHODS = member(Method)
 _BY = Option(
     "--by",
     "METHOD",
-    f"What ranks the functions of two sets: {_METHODS.valid}.",
-    _METHODS,
+    "What ranks the functions of two sets.",
+    member(Method),
     Method.EMD.value,
 )
 

@@ -11,12 +11,11 @@ from darc.model.errors import UsageError
 from darc.model.values import choice
 from darc.views.exporters import EXPORTERS, written
 
-_FORMATS = choice(*EXPORTERS)
 _FORMAT = Option(
     "--format",
     "FORMAT",
-    f"How it is written: {_FORMATS.valid}.",
-    _FORMATS,
+    "How it is written.",
+    choice(*EXPORTERS),
     f"what FILE ends in, else {next(iter(EXPORTERS))}",
 )
 _OUTPUT = Option("--output", "FILE", "The same as -o.", FILE)

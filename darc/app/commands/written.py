@@ -13,12 +13,11 @@ from darc.views.exporters import json
 FILE_OPTION = Option(
     "-o", "FILE", "Write to FILE, which is replaced as a whole.", FILE, "it is shown"
 )
-_FORMATS = choice(*output.FORMATS)
 _FORMAT = Option(
     "--format",
     "FORMAT",
-    f"How it is written: {_FORMATS.valid}.",
-    _FORMATS,
+    "How it is written.",
+    choice(*output.FORMATS),
     "what the file of -o ends in, else text",
 )
 VIEW_OPTIONS = (_FORMAT, FILE_OPTION)
