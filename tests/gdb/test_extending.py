@@ -124,6 +124,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (tree / "docs" / "glossary.md").open("a") as glossary:
         glossary.writelines(f"| `{name}` | another one |\n" for name in ADDED)
     run_python(tree, "tools/commands_page.py")
+    run_python(tree, "tools/modules_page.py")
     return tree
 
 

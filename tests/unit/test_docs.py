@@ -58,14 +58,15 @@ def test_the_glossary_has_every_command(name: str) -> None:
     assert is_there, f"docs/glossary.md, 'Of the commands', has no line for `{name}`"
 
 
-def test_command_page_is_that_of_the_registry() -> None:
-    page = ROOT / "docs" / "commands.md"
+@pytest.mark.parametrize("name", ["commands", "modules"])
+def test_pages_are_those_of_the_registry_and_the_tree(name: str) -> None:
+    page = ROOT / "docs" / f"{name}.md"
     writer = "import runpy, sys; print(runpy.run_path(sys.argv[1])['page'](), end='')"
-    script = ROOT / "tools" / "commands_page.py"
+    script = ROOT / "tools" / f"{name}_page.py"
     made = subprocess.run(
         [sys.executable, "-c", writer, script], capture_output=True, text=True, check=True
     )
-    assert page.read_text() == made.stdout, "run '.venv/bin/python tools/commands_page.py'"
+    assert page.read_text() == made.stdout, f"run '.venv/bin/python tools/{name}_page.py'"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
