@@ -284,6 +284,7 @@ def test_what_proves_a_change(tree: Path) -> None:
     run_python(tree, "-m", "mypy", "--strict", "--no-error-summary", "darc", "darc_gdb")
     pages = ["darc/analyses", "darc/collectors", "darc/model/split.py", "darc/views/parts/split.py"]
     pages += ["darc/app/commands/rate.py", "darc/app/commands/mean.py"]
+    pages += ["darc/app/commands/spare.py"]
     run_python(tree, "-m", "ruff", "check", "-q", *pages)
     run_python(tree, "-m", "ruff", "format", "-q", "--check", *pages)
     tests = ["unit/test_mean.py", "unit/test_rate.py", "unit/test_docs.py", "unit/test_commands.py"]

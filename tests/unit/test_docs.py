@@ -248,7 +248,7 @@ def test_the_floors_are_those_of_the_tree() -> None:
 
 
 ELSEWHERE = {
-    *("linux-nat.c",),  # gdb's
+    *("linux-nat.c", "dl-lookup.c"),  # gdb's, glibc's
     *("file.c", "pager.c"),  # of the user's program
     *("sparing.py", "split.py", "NAME.c"),  # what the reader is to write
 }
