@@ -16,7 +16,7 @@ from darc.target.target import Target
 from darc.views import render
 from darc.views.style import Style
 from darc.views.waitsview import kind_text
-from darc.views.words import Shown, stood_still, way
+from darc.views.words import Shown, counted, stood_still, way
 
 _OWNER = {ObjectKind.LOCK: 8, ObjectKind.RWLOCK: 24}
 """Where glibc's pthread_mutex_t has the id of the thread that holds it, and pthread_rwlock_t of the
@@ -74,7 +74,8 @@ def describe(target: Target, session: Session, style: Style) -> str:
     if how is not None:
         text += f"; in another thread: '{how}'"
     if analysis.missed:
-        text += f" ({analysis.missed} late calls before had ended by the time of the stop)"
+        before = counted(analysis.missed, "late call")
+        text += f" ({before} before had ended by the time of the stop)"
     cost = session.cost
     told = stood_still(cost.stops, cost.stopped_seconds, cost.setup_seconds)
     deep, analysis.described = analysis.described, []

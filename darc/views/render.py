@@ -41,7 +41,13 @@ from darc.views.treeview import (
     path_text,
     place,
 )
-from darc.views.waitsview import draw_waits, is_processor_untold, quota_text, waited_text
+from darc.views.waitsview import (
+    draw_waits,
+    is_processor_untold,
+    quota_text,
+    tells_of_somebody,
+    waited_text,
+)
 from darc.views.words import (
     Shown,
     calls_text,
@@ -393,7 +399,23 @@ def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style)
             lines.append(Text(f"  {quota}"))
         if told := explained_text(explain(path, snapshot), snapshot):
             lines.append(Text(f"  {told}"))
+    if paths and cause == "root cause" and (who := _who_was_behind(snapshot, style)) is not None:
+        lines.append(Text(f"  {who} ('darc waits')"))
     return lines
+
+
+_MUCH = 0.25
+"""Of all time: a wait of which that is known of somebody is told with the paths."""
+
+
+def _who_was_behind(snapshot: Snapshot, style: Style) -> str | None:
+    """For whom a process's calls waited most, where that is known, and much."""
+    kept, waits = snapshot.ops, snapshot.waits
+    if kept is None or waits is None or not kept.sees_waits or kept.sees_wake_ups:
+        return None
+    known = (one for one in over_paths(waits) if tells_of_somebody(one))
+    most = next((one for one in known if one.cycles >= _MUCH * waits.cycles), None)
+    return None if most is None else waited_text(most, waits.cycles, style.name)
 
 
 def minor_lines(snapshot: Snapshot, style: Style) -> list[Text]:

@@ -172,6 +172,14 @@ def waited_text(one: WaitedFor, cycles: int, show: Callable[[str], str]) -> str:
     return f"{text}, {holder_text(one.holders[0], one.kind, show)}" if one.holders else text
 
 
+_SOMEBODY = (Role.HELD, Role.HELD_FIRST, Role.WOKE, Role.RAN)
+
+
+def tells_of_somebody(one: WaitedFor) -> bool:
+    """Whether it is known of somebody that a wait is due to."""
+    return any(holder.role in _SOMEBODY for holder in one.holders)
+
+
 def holder_text(holder: Holder, kind: ObjectKind, show: Callable[[str], str]) -> str:
     """Who had an object of that kind, in which function, and in how many calls."""
     if holder.role in (Role.HANDED_OVER, Role.NOT_SEEN, Role.NOT_FOLLOWED):
