@@ -399,8 +399,11 @@ def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style)
             lines.append(Text(f"  {quota}"))
         if told := explained_text(explain(path, snapshot), snapshot):
             lines.append(Text(f"  {told}"))
-    if paths and cause == "root cause" and (who := _who_was_behind(snapshot, style)) is not None:
+    who = _who_was_behind(snapshot, style) if cause == "root cause" else None
+    if who is not None and paths:
         lines.append(Text(f"  {who} ('darc waits')"))
+    elif who is not None and snapshot.status is Status.INCONCLUSIVE:
+        lines.append(Text(f"darc: no path{of} is sure, but its calls {who} ('darc waits')", "bold"))
     return lines
 
 

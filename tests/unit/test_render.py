@@ -586,3 +586,31 @@ def test_who_held_what_most_of_the_time_was_waited_for_is_told_first() -> None:
         "  'darc start handle --peak >40ms' looks into the longest calls alone",
         "  'darc waits' shows who kept them waiting",
     ]
+
+
+@pytest.mark.parametrize(("has_paths", "share"), [(True, 75), (False, 75), (True, 20), (False, 20)])
+def test_who_was_behind_is_told_with_the_paths(*, has_paths: bool, share: int) -> None:
+    """Also where votes were too few for one: what is known of somebody is not kept back."""
+    whole = ops.snapshot()
+    assert whole.ops is not None
+    cycles = 1000
+    holder = Holder(Role.HELD, "janitor", ("sweep",), cycles // 2, 5, (7,))
+    lock = WaitedFor(ObjectKind.LOCK, "st.m", ("get",), cycles * share // 100, 5, 5, (holder,))
+    shown = dataclasses.replace(
+        whole,
+        status=Status.FOUND if has_paths else Status.INCONCLUSIVE,
+        paths=whole.paths if has_paths else (),
+        ops=dataclasses.replace(whole.ops, sees_waits=True),
+        waits=Waits(10, cycles, (lock,)),
+    )
+    lines = render.paths(shown, PLAIN).splitlines()
+    said = 'waited for the lock st.m, 75 %, held by thread 7 "janitor" in sweep: 5 calls'
+    told = [line for line in lines if "janitor" in line]
+    if share < 25:
+        assert told == []
+    elif has_paths:
+        assert told == [f"  {said} ('darc waits')"]
+    else:
+        (line,) = told
+        assert line.startswith("darc: no path of ")
+        assert line.endswith(f"is sure, but its calls {said} ('darc waits')")
