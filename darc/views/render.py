@@ -343,8 +343,8 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     if not style.verbose:
         for line in lines:
             line.truncate(style.tree_width, overflow="ellipsis")
-    if quota is not None:
-        lines.append(Text(quota))
+    if quota is not None:  # before all that ran meanwhile, which is to blame for the rest alone
+        lines.insert(1, Text(quota))
     if kept.why_no_wakers and any(one.kind is ObjectKind.CALL for one in waits.objects):
         why = f"who ends what calls are blocked in is not told: {kept.why_no_wakers}"
         lines.append(Text(why, "dim"))
