@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 43
+#define DARC_ABI_VERSION 44
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -49,7 +49,7 @@ typedef unsigned long u64;
  * them a word for each, which is 0 or, for ever, the program's own return address, and behind those a word
  * for each of f0's callers: what its cell calls. */
 #define DARC_MAX_AREAS 16          /* that have landings */
-#define DARC_MAX_CODE 240          /* stretches of code whose calls of f0 are timed */
+#define DARC_MAX_CODE 2032         /* stretches of code whose calls of f0 are timed */
 #define DARC_LANDINGS 2048
 #define DARC_LANDING_SIZE 24       /* bytes of a cell */
 #define DARC_LANDING_ENTER 2       /* where f0's pad goes on in it */

@@ -59,11 +59,13 @@ class AgentMemory(Control):
         self._write(self.field("landings")[0], struct.pack(f"<{len(areas)}Q", *areas))
         self.set(landing_count=len(areas))
 
-    def set_code(self, stretches: Sequence[range]) -> int:
-        """Tells whose calls of f0 are timed: those of code in these stretches, by address, as far
-        as there is room. How many there was none for."""
+    def set_code(self, stretches: Sequence[range], near: int = 0) -> int:
+        """Tells whose calls of f0 are timed: those of code in these stretches, by address; where
+        there is no room for all, of those that are next to ``near``. How many there was none
+        for."""
         limit = self.blob.constants["DARC_MAX_CODE"]
-        kept = stretches[:limit]
+        kept = sorted(stretches, key=lambda one: 0 if near in one else abs(one.start - near))
+        kept = sorted(kept[:limit], key=lambda one: one.start)
         raw = b"".join(struct.pack("<QQ", one.start, one.stop) for one in kept)
         self.set(code_count=0)
         self._write(self.base + self.layout.code, raw)

@@ -259,9 +259,13 @@ class PadCollector(Collector):
 
     def _tell_code(self) -> list[str]:
         """Tells the agent whose calls of f0 are timed."""
-        if self.tables.set_code(self._program.patchable.ordinary_code()):
-            return ["calls from some libraries are not timed: they are more than fit the tables"]
-        return []
+        code, f0 = self._program.patchable.ordinary_code(), self._root.function
+        if not (lost := self.tables.set_code(code, f0.address)):
+            return []
+        return [
+            f"calls from {lost} of {len(code)} stretches of code are not timed, those far from "
+            f"{f0.name}: '--probes breakpoint' times them"
+        ]
 
     # ------------------------------------------------------------------ doorbell
 

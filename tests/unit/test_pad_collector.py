@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -300,3 +301,18 @@ def test_a_program_that_gives_no_more_room(world: World) -> None:
         "no room for more threads or calls, which pass untimed from now on: "
         "its limit of memory is reached"
     ]
+
+
+@pytest.mark.parametrize("f0", [0, 3, -1])
+def test_where_code_is_in_more_pieces_than_there_is_room_for_f0s_own_is_among_those_kept(
+    f0: int,
+) -> None:
+    world, limits = World(), agent.load().constants
+    pieces = [range(n << 12, (n << 12) + 256) for n in range(1, limits["DARC_MAX_CODE"] + 51)]
+    assert world.tables.set_code(pieces, pieces[f0].start + 7) == 50
+    at = world.tables.layout.code
+    raw = world.memory[at : at + 16 * world.tables.get("code_count")]
+    kept = [range(*pair) for pair in struct.iter_unpack("<QQ", raw)]
+    assert pieces[f0] in kept
+    assert kept == sorted(set(kept) & set(pieces), key=lambda one: one.start)
+    assert world.tables.set_code(pieces[:300]) == 0
