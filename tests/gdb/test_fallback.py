@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from fixtures.build import build
-from tests.debugger import EXIT, IN_BOTH, REPORT, Done, debug, undisturbed
+from tests.debugger import EXIT, IN_BOTH, IN_LLDB_AT_NIGHT, REPORT, Done, debug, undisturbed
 
 pytestmark = IN_BOTH
 
@@ -68,6 +68,7 @@ def test_frequent_operations(tmp_path: Path) -> None:
     assert "darc did not by itself: handle is called " in done.gdb
 
 
+@IN_LLDB_AT_NIGHT
 def test_call_that_is_hit_too_often(tmp_path: Path) -> None:
     """From outside of f0: it is left alone, and the first answer stands."""
     done = run(tmp_path, "800", "1", "500")

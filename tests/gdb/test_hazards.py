@@ -376,6 +376,7 @@ def test_a_sandbox_that_no_name_tells_of(tmp_path: Path) -> None:
     assert done.paths == [WORK], done.gdb
 
 
+@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize("by", ["dispatch", "syscall"])
 @pytest.mark.parametrize("begin", ["10", "300"])
 def test_system_calls_that_are_dispatched_later(begin: str, by: str, tmp_path: Path) -> None:

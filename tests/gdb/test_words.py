@@ -209,7 +209,7 @@ def test_required_root_cause_decides_the_exit_status(
         "run",
         "darc report --format json -o report.json --require root-cause",
     ]
-    done = debug(tmp_path, program, ("4000",), commands)
+    done = debug(tmp_path, program, ("20000",), commands)
     assert done.status == status
     assert done.report is not None, "the report is written all the same"
     assert bool(done.report["root_cause_paths"]) == (status == 0)
@@ -259,7 +259,7 @@ def test_a_name_that_several_functions_have(tmp_path: Path) -> None:
     assert len(set(spellings)) == 2
     commands = [f"darc start '{spelling}' --start-ops 10" for spelling in spellings]
     for command in commands:
-        again = debug(tmp_path, program, ("4000",), [command, "run", REPORT])
+        again = debug(tmp_path, program, ("20000",), [command, "run", REPORT])
         assert again.report is not None
         assert again.report["profile"]["count"] >= 10, again.gdb
 
@@ -269,7 +269,7 @@ def test_a_name_that_several_functions_have(tmp_path: Path) -> None:
 )
 def test_other_spellings_of_a_function(spelling: str, program: Path, tmp_path: Path) -> None:
     done = debug(
-        tmp_path, program, ("4000",), [f"darc start {spelling} --peak '>1ms'", "run", REPORT]
+        tmp_path, program, ("20000",), [f"darc start {spelling} --peak '>1ms'", "run", REPORT]
     )
     assert [path[:2] for path in done.paths] == [("handle", "flush")], done.gdb
 
@@ -282,7 +282,7 @@ def test_an_address_is_a_function(pie: bool, tmp_path: Path) -> None:
     found = re.search(r"^(\w+) T handle$", names, re.M)
     assert found is not None
     commands = [f"darc start *0x{found[1]} --peak '>1ms'", "run", REPORT]
-    done = debug(tmp_path, image, ("4000",), commands)
+    done = debug(tmp_path, image, ("20000",), commands)
     assert [path[:2] for path in done.paths] == [("handle", "flush")], done.gdb
 
 
@@ -297,7 +297,7 @@ def test_an_address_in_a_function_is_refused(
     found = re.search(r"^(\w+) T handle$", names, re.M)
     assert found is not None
     entry = int(found[1], 16)
-    done = debug(tmp_path, program, ("4000",), [*before, line.format(f"*{entry + 9:#x}")])
+    done = debug(tmp_path, program, ("20000",), [*before, line.format(f"*{entry + 9:#x}")])
     told = f"{entry + 9:#x}, handle+9, lies within handle: take *{entry:#x}, where that begins"
     assert f"darc: {told}\n" in done.gdb
 
@@ -322,7 +322,7 @@ def test_parameters_are_kept_and_shown(program: Path, tmp_path: Path) -> None:
 
 def test_a_kept_parameter_serves_the_next_start(program: Path, tmp_path: Path) -> None:
     commands = ["set darc peak >1ms", "set darc max-depth 2", "darc start handle", "run", REPORT]
-    done = debug(tmp_path, program, ("4000",), commands)
+    done = debug(tmp_path, program, ("20000",), commands)
     assert done.report is not None
     assert done.report["status"] == "maximum depth reached"
     assert [path[:2] for path in done.paths] == [("handle", "flush")]
