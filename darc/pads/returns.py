@@ -134,7 +134,8 @@ class ReturnLandings:
         )
         if (bodies := self._bodies()) != self._raw_bodies():
             self._write_bodies(bodies)
-            self._write_callers([0 if back == _TAKEN else back for back in self._callers()])
+        if _TAKEN in (callers := self._callers()):  # of what was kept, whose bodies may be new
+            self._write_callers([0 if back == _TAKEN else back for back in callers])
         self._target.memory.flush()
         self._target.memory.write(self._cell(_CALLERS), _of_callers())
 
