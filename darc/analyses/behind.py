@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 
 from darc.analyses.waits import WaitPart
 from darc.model.ops import By, Event, KeptOps, Moment, MomentKind, ObjectKind, Stack
@@ -136,7 +135,7 @@ class Behind:
 
     def _did(self, start: int, end: int, function: int) -> Iterator[WaitPart]:
         if end - start >= self._least:
-            yield WaitPart(start, end, Role.DID, _event(start, function) if function else None)
+            yield WaitPart(start, end, Role.DID, deed(start, function) if function else None)
 
     def _off(
         self, left: Moment | None, came: Moment, start: int, chain: tuple[int, ...]
@@ -154,7 +153,7 @@ class Behind:
             others = tuple(self._ran(came.cpu, task, start, end))
             yield WaitPart(start, end, Role.READY, None, others)
             return
-        where = _event(start, 0, stack=came.stack)
+        where = deed(start, 0, stack=came.stack)
         if not woken:
             yield WaitPart(start, end, Role.SLEPT, where)
             return
@@ -170,8 +169,7 @@ class Behind:
         self, wake: Moment, task: int, start: int, chain: tuple[int, ...]
     ) -> tuple[WaitPart, ...]:
         """Who woke it, and what is behind that."""
-        event = _event(wake.time, 0, stack=wake.stack, name=wake.name, by=wake.by)
-        event = replace(event, thread=wake.other)
+        event = deed(wake.time, 0, thread=wake.other, stack=wake.stack, name=wake.name, by=wake.by)
         if wake.by is not By.TASK:
             behind = self._disk_of(wake, start, wake.time)
         elif wake.other in (0, *chain) or len(chain) >= DEEPEST:
@@ -190,7 +188,7 @@ class Behind:
         number = running[0].task if running else switches[0].other if switches else 0
         for one in switches:
             if number not in (0, task) and one.time - now >= self._least:
-                event = replace(_event(now, 0, name=name or self._name(number)), thread=number)
+                event = deed(now, 0, thread=number, name=name or self._name(number))
                 yield WaitPart(now, one.time, Role.RAN, event)
             now, number, name = one.time, one.task, one.name
 
@@ -207,28 +205,32 @@ class Behind:
         now, found = start, []
         for one in ended:
             to = end if one is ended[-1] else one.time
-            event = replace(_event(now, 0, name=one.name), thread=one.task)
+            event = deed(now, 0, thread=one.task, name=one.name)
             found.append(WaitPart(now, to, Role.DISK, event))
             now = to
         return tuple(found)
 
 
-def _event(
+def deed(
     time: int,
     what: int,
     *,
+    thread: int = 0,
     stack: Stack = _NOWHERE,
     name: str = "",
     by: By = By.TASK,
+    is_outside: bool = False,
 ) -> Event:
+    """What somebody did while another one waited."""
     return Event(
         time=time,
         object=what,
         kind=ObjectKind.WAKE_UP,
         is_release=True,
-        thread=0,
+        thread=thread,
         node=None,
         stack=stack,
         name=name,
         by=by,
+        is_outside=is_outside,
     )

@@ -357,7 +357,7 @@ class RootCauses(Resumable):
         self._switches.begin()
         self._stopped_at += time.thread_time() - asked  # once: no less is to be guessed for that
         often = is_frequent(self._profile.in_peak_per_second)
-        if keeper is not None and not (often and keeper.may_look_closer):
+        if keeper is not None and not often:
             keeper.watch_waits()  # else in the closing round
         self._status = Status.SEARCHING
         self._descent = self._new_descent(self._for_search())
@@ -474,7 +474,7 @@ class RootCauses(Resumable):
         for a moment with all calls on the paths timed, so that whole ops can be kept."""
         assert self._descent is not None
         paths, keeper = self._descent.paths(), self._collector.ops
-        if keeper is None or not keeper.may_look_closer:
+        if keeper is None:
             return False
         if not paths or not self.parameters.auto:
             return False  # drill-down by hand ends where the user has chosen the last node

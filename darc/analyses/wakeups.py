@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from darc.analyses.behind import Behind
+from darc.analyses.behind import Behind, deed
 from darc.analyses.waits import Wait, WaitPart, waits_of
 from darc.model.ftree import Fnode
 from darc.model.ops import By, Event, ObjectKind, Off, OffReason, Op, Ran, Stack
@@ -82,17 +82,7 @@ def _with_ran(op: Op, part: WaitPart) -> WaitPart:
 
 
 def _ran(one: Ran) -> WaitPart:
-    by = Event(
-        time=one.start,
-        object=0,
-        kind=ObjectKind.WAKE_UP,
-        is_release=True,
-        thread=one.number,
-        node=None,
-        stack=Stack(0, 0, ()),
-        name=one.name,
-        is_outside=one.is_outside,
-    )
+    by = deed(one.start, 0, thread=one.number, name=one.name, is_outside=one.is_outside)
     return WaitPart(one.start, one.end, Role.RAN, by)
 
 

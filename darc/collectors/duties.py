@@ -205,11 +205,6 @@ class KeepsOps(ABC):
     """Keeps some ops whole, for collectors that can (:attr:`Collector.ops
     <darc.collectors.collector.Collector.ops>`)."""
 
-    @property
-    def may_look_closer(self) -> bool:
-        """Whether a round may be added in which ops are kept whole: it takes one stop more."""
-        return False
-
     @abstractmethod
     def keep_ops(self, least: int, fast: tuple[int, int]) -> None:
         """From now on some ops are kept whole: calls of f0 inside the peak, and those that take

@@ -49,10 +49,6 @@ class PadOps(KeepsOps, SeesOpenCalls):
     def _tables(self) -> AgentMemory:
         return self._installer.tables
 
-    @property
-    def may_look_closer(self) -> bool:
-        return True
-
     def keep_ops(self, least: int, fast: tuple[int, int]) -> None:
         self._tables.kept.keep(least, fast)
 

@@ -330,9 +330,7 @@ def time_of_first(data: bytes) -> int | None:
 def switches_between(data: bytes, begin: int, end: int) -> list[Switch] | None:
     """The switches of these times, where ``data`` holds nothing but switches, which come by time;
     ``None``: it holds others as well. Reads few of many."""
-    count, rest = divmod(len(data), _RECORD.size)
-    kinds, sizes = bytes([_SWITCH]) * count, bytes([_RECORD.size]) * count
-    if rest or data[:: _RECORD.size] != kinds or data[6 :: _RECORD.size] != sizes:
+    if not _are_all(data, _SWITCH, _RECORD.size):
         return None
     times = memoryview(data).cast("Q")[2:][:: _RECORD.size // 8]
     part = data[bisect_left(times, begin) * _RECORD.size : bisect_right(times, end) * _RECORD.size]
@@ -340,6 +338,16 @@ def switches_between(data: bytes, begin: int, end: int) -> list[Switch] | None:
         Switch(time, thread, bool(misc & _MISC_OUT), bool(misc & _MISC_PREEMPTED))
         for _, misc, _, _, thread, time, _ in _RECORD.iter_unpack(part)
     ]
+
+
+def _are_all(data: bytes, kind: int, size: int) -> bool:
+    """Whether it holds nothing but records of this kind and size."""
+    count, rest = divmod(len(data), size)
+    return (
+        not rest
+        and data[::size] == bytes([kind]) * count
+        and data[6::size] == bytes([size]) * count
+    )
 
 
 def records(data: bytes) -> Iterator[Switch | Born | Loss]:
@@ -385,9 +393,7 @@ class Takeover(NamedTuple):
 def are_takeovers(data: bytes) -> bool:
     """Whether it holds nothing but records of a ring of :func:`open_takeovers`, for all of which
     there was room."""
-    count, rest = divmod(len(data), _TAKEN_OVER.size)
-    kinds, sizes = bytes([_TAKEOVER]) * count, bytes([_TAKEN_OVER.size]) * count
-    return not rest and data[:: _TAKEN_OVER.size] == kinds and data[6 :: _TAKEN_OVER.size] == sizes
+    return _are_all(data, _TAKEOVER, _TAKEN_OVER.size)
 
 
 def takeovers_between(data: bytes, begin: int, end: int) -> Iterator[Takeover]:

@@ -357,13 +357,16 @@ class ReturnLandings:
     def _bodies(self) -> list[int]:
         """What they call in the end, those that are retired, too."""
         bodies, stub = self._raw_bodies(), self.base + _RETIRED
+        first, cells = self._cell(_CALLERS), b""
+        if stub in bodies:  # there may be a thousand
+            cells = self._target.memory.read(first, _CELL * len(bodies))
         for index, body in enumerate(bodies):
             if body == _TAKEN:
                 bodies[index] = 0
             elif body == stub:
-                end = self._cell(_CALLERS + index) + _CELL
-                (rest,) = struct.unpack("<i", self._target.memory.read(end - 4, 4))
-                bodies[index] = end + int(rest)
+                end = _CELL * (index + 1)
+                (rest,) = struct.unpack_from("<i", cells, end - 4)
+                bodies[index] = first + end + int(rest)
         return bodies
 
     def _callers(self) -> list[int]:

@@ -31,7 +31,7 @@ from darc.model.shares import (
 )
 from darc.model.snapshot import Snapshot, Why
 from darc.model.status import Status
-from darc.model.waits import over_paths
+from darc.model.waits import Role, over_paths
 from darc.views.bars import CHOSEN, draw
 from darc.views.lapse import draw_hints, draw_lapse
 from darc.views.style import Style, write
@@ -43,9 +43,9 @@ from darc.views.treeview import (
 )
 from darc.views.waitsview import (
     draw_waits,
+    is_due_to_somebody,
     is_processor_untold,
     quota_text,
-    tells_of_somebody,
     waited_text,
 )
 from darc.views.words import (
@@ -416,7 +416,7 @@ def _who_was_behind(snapshot: Snapshot, style: Style) -> str | None:
     kept, waits = snapshot.ops, snapshot.waits
     if kept is None or waits is None or not kept.sees_waits or kept.sees_wake_ups:
         return None
-    known = (one for one in over_paths(waits) if tells_of_somebody(one))
+    known = (one for one in over_paths(waits) if is_due_to_somebody(one, Role.RAN))
     most = next((one for one in known if one.cycles >= _MUCH * waits.cycles), None)
     return None if most is None else waited_text(most, waits.cycles, style.name)
 

@@ -172,12 +172,13 @@ def waited_text(one: WaitedFor, cycles: int, show: Callable[[str], str]) -> str:
     return f"{text}, {holder_text(one.holders[0], one.kind, show)}" if one.holders else text
 
 
-_SOMEBODY = (Role.HELD, Role.HELD_FIRST, Role.WOKE, Role.RAN)
+_SOMEBODY = (Role.HELD, Role.HELD_FIRST, Role.WOKE)
 
 
-def tells_of_somebody(one: WaitedFor) -> bool:
-    """Whether it is known of somebody that a wait is due to."""
-    return any(holder.role in _SOMEBODY for holder in one.holders)
+def is_due_to_somebody(one: WaitedFor, *more: Role) -> bool:
+    """Whether it is known of somebody that a wait is due to, who had one of these roles or of
+    ``more``."""
+    return any(holder.role in (*_SOMEBODY, *more) for holder in one.holders)
 
 
 def holder_text(holder: Holder, kind: ObjectKind, show: Callable[[str], str]) -> str:

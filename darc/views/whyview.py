@@ -10,10 +10,10 @@ from darc.model.ftree import Cause, Function, RootCausePath
 from darc.model.profile import format_cycles
 from darc.model.shares import explain
 from darc.model.snapshot import Answer, Snapshot, Why
-from darc.model.waits import Role, WaitedFor, over_paths
+from darc.model.waits import over_paths
 from darc.model.why import Suspect, Tail, Verdict
 from darc.views.treeview import decided, ending_text
-from darc.views.waitsview import quota_text, waited_text
+from darc.views.waitsview import is_due_to_somebody, quota_text, waited_text
 from darc.views.words import calls_text, functions_text, stood_still, typed, way
 
 Show = Callable[[str], str]
@@ -161,21 +161,16 @@ def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
         if 2 * waits.without_processor > waits.ready:
             had = "others had the processor when these calls' threads were woken, which waited"
         yield Text(f"    {had} for {part} of the time")
-    for one in [one for one in over_paths(waits) if _is_told(one)][:1]:
+    for one in [one for one in over_paths(waits) if is_due_to_somebody(one)][:1]:
         if one.cycles >= _LEAST_WAIT * waits.cycles:
             yield Text(f"    {waited_text(one, waits.cycles, show)}")
-
-
-def _is_told(one: WaitedFor) -> bool:
-    """Whether it is known of somebody that it is due to."""
-    return any(holder.role in (Role.HELD, Role.HELD_FIRST, Role.WOKE) for holder in one.holders)
 
 
 def _further(known: Why, show: Show) -> Iterator[str]:
     """What to type next."""
     if known.verdict is Verdict.FOUND:
         waits_of = (a.found.waits for a in known.answers[:1] if a.found is not None)
-        has_waits = any(any(map(_is_told, w.objects)) for w in waits_of if w is not None)
+        has_waits = any(any(map(is_due_to_somebody, w.objects)) for w in waits_of if w is not None)
         waits = ", 'darc waits' who kept it waiting" if has_waits else ""
         yield f"'darc tree' shows the search of 1, 'darc ops' some of its calls{waits}"
         return
