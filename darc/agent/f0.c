@@ -84,10 +84,9 @@ static u64 finish_op(control *ctl, context *ctx, record *rec, u64 end, u64 back)
             forget_op(ctl, ctx);
         return rings;
     }
-    if (ctl->mode == DARC_PROFILE) {
-        ctx->sum += latency;
-        ctx->bins[bin_of(ctl, latency)]++;
-    } else {
+    ctx->sum += latency;
+    ctx->bins[bin_of(ctl, latency)]++;
+    if (ctl->mode != DARC_PROFILE) {
         int is_voted = is_of_peak(ctl, latency, rec->overhead) && may_vote(ctl, ctx) && vote_all(ctl, ctx, latency);
         if (keeps_ops(ctl))
             end_kept(ctl, ctx, rec, end, latency, is_voted);

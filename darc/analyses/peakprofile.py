@@ -34,6 +34,12 @@ _MANY_MORE = 4
 _MANY = 0.05
 """that part of all calls: slow ones that are a few more are what is asked for."""
 
+_EXPECTED = 10
+"""Calls of the peak, of which none coming is told."""
+
+_MORE_OFTEN = 3
+"""Times as often as it may be by the profile: then calls come into the peak too often for it."""
+
 _LONGEST = (1 << 64) - 1
 """Upper end of a peak that has none, in cycles."""
 
@@ -153,6 +159,32 @@ class PeakProfile:
             )
         return None
 
+    def told_of_search(self, function: str) -> str | None:
+        """Where the calls of ``function`` since the search began come into the peak as they should
+        not, by the profile: as good as never, or far more often."""
+        if self._peak is None:
+            return None
+        before, count = self.in_peak, self._at_choice.count
+        since = self._grown.count - count
+        now = self._in_peak_of(self._grown) - before
+        next_to = self._peak.first_bin - 1  # what probes take is known to an eighth
+        near = self._grown.bins.get(next_to, 0) - self._at_choice.bins.get(next_to, 0)
+        if not now and not near and before * since >= _EXPECTED * count > 0:
+            return (
+                f"{function}: none of its {since} calls since the search began came into the "
+                f"peak, as {before} of {count} had done: the program does something else now, or "
+                "its calls wait until a time that a clock shows, and what the probes of their "
+                "calls take is taken out of that"
+            )
+        most = before + 3 * math.sqrt(before) + 3
+        if now * count > _MORE_OFTEN * most * since > 0:
+            return (
+                f"{function}: {now} of its {since} calls since the search began came into the "
+                f"peak, and {before} of {count} before: the program does something else now, or "
+                "calls that are fast otherwise reach it; '--peak' of slower ones leaves these out"
+            )
+        return None
+
     def told_of_missing(self, peaks: Sequence[Peak], function: str) -> str | None:
         """Which of these ``peaks``, at one bin a doubling, that the user has seen of ``function``
         have none of these calls."""
@@ -173,9 +205,11 @@ class PeakProfile:
     @property
     def in_peak(self) -> int:
         """Calls in it up to the beginning of the search."""
+        return self._in_peak_of(self._at_choice)
+
+    def _in_peak_of(self, profile: Profile) -> int:
         assert self._peak is not None
-        bins = self._at_choice.bins
-        return sum(count for number, count in bins.items() if number in self._peak)
+        return sum(count for number, count in profile.bins.items() if number in self._peak)
 
     @property
     def calls_per_second(self) -> float:

@@ -522,6 +522,8 @@ class RootCauses(Resumable):
             self._ops.ended()
         if self._descent is None:
             return
+        if (unlike := self._profile.told_of_search(self._spec)) is not None:
+            self._doubts.append(unlike)
         self._tell(self._descent.passed)
         self._settle(note)
         self._correct()

@@ -81,7 +81,9 @@ class OpCount(Counting):
             self._bin()
         else:
             low, high = self.peak
-            if not low <= self._latency(begin, now) < high:
+            latency = self._latency(begin, now)
+            self.tally.add_call(latency)
+            if not low <= latency < high:
                 return False
             self.tally.add_votes(self.analyse, operation.sums)
         self._seen += 1

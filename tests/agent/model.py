@@ -183,6 +183,8 @@ class Transfer:
     """When f0's operation had begun before an interruption, and its epoch."""
     was_enabled: bool = False
     """It was interrupted when f0 was watched, which may have been looked at before."""
+    is_amid: bool = False
+    """It was interrupted as the agent closed f0's operation."""
 
 
 @dataclass
@@ -284,7 +286,7 @@ class Model:
             return True
         transfer, op = thread.transfer, thread.op
         is_longer = transfer is not None and transfer.begin != event.clock
-        is_longer = is_longer or (transfer is not None and transfer.was_enabled)
+        is_longer |= transfer is not None and (transfer.was_enabled or transfer.is_amid)
         return is_longer or (op is not None and op.is_gone)
 
     def _instant(self, begin: int, end: int) -> int:
@@ -592,17 +594,14 @@ class Model:
         if thread.is_doubtful:
             thread.op = None
             return
-        assert call.start is not None
-        taken = end - call.start - call.overhead - setting.inner_cost
-        latency = max(1, setting.tsc_step, taken)
+        latency = self._latency(call, end)
         self._close_tails(op, call, end)
         thread.op = None
         if self.is_dead:
             self.enabled = False
+        self._count(context, latency)
         if not setting.analyse:
-            context.sum += latency
-            context.number += 1
-            context.weighted += (self.bin(latency) + 1) ** 2
+            pass
         elif self._is_of_peak(latency, call.overhead) and not self.bell and not op.is_spoiled:
             self._vote_all(context, op, latency)
             self._keep(op, call, end, latency, is_voted=True)
@@ -615,6 +614,17 @@ class Model:
             context.unreported = 0
             if self.seen >= setting.needed and not self.bell:
                 self.bell = 2 if self.is_dead and setting.signal else 1
+
+    def _latency(self, call: Call, end: int) -> int:
+        assert call.start is not None
+        taken = end - call.start - call.overhead - self.setting.inner_cost
+        return max(1, self.setting.tsc_step, taken)
+
+    def _count(self, context: Context, latency: int) -> None:
+        """One more for the profile."""
+        context.sum += latency
+        context.number += 1
+        context.weighted += (self.bin(latency) + 1) ** 2
 
     def _is_of_peak(self, latency: int, overhead: int) -> bool:
         """What probes cost is known to an eighth."""
@@ -676,7 +686,11 @@ class Model:
                 self._finish_op(thread, call, end)
             else:
                 assert thread.context is not None
-                self.contexts[thread.context].dropped += 1
+                late = self.choose(3) if self.setting.analyse and transfer.is_amid else 0
+                if late:  # it was in the profile by then
+                    self._count(self.contexts[thread.context], self._latency(call, end))
+                if late != 1:  # (1: it had no votes)
+                    self.contexts[thread.context].dropped += 1
                 thread.op = None
             return
         is_slow = len(op.chain) > at + 1 or not self._is_at_once(call.slot)
@@ -791,7 +805,7 @@ class Model:
                 self._return(thread, frame, transfer, transfer.begin)
                 frame.call = None
             elif choice == 1:  # the agent is in the middle of it
-                thread.is_busy = True
+                thread.is_busy = transfer.is_amid = True
             else:  # what begins meanwhile takes its place
                 transfer.needs_op = transfer.is_lost = True
                 op.is_gone = True

@@ -137,7 +137,7 @@ def test_program_that_ends(tmp_path: Path) -> None:
     assert done.report is not None, done.gdb
     assert "program ended" in done.section("first")
     assert done.report["status"] == "program ended"
-    assert done.report["profile"]["count"] == 100
+    assert 100 < done.report["profile"]["count"] <= 200  # it grows while the search runs
     assert done.report["program"]["in_peak_calls"] > 0
     assert (done.program_status, done.output) == undisturbed(program, args)
 

@@ -101,3 +101,20 @@ def test_a_hundred_calls_that_are_all_alike_are_not_all_that_is_looked_at(tmp_pa
     done = debugger.debug(tmp_path, program, ("100",), [start, "run", "kill"])
     # A busy machine has made some of the first hundred slow: a peak of theirs, or a tail.
     assert "these are all its calls" not in done.gdb, done.gdb
+
+
+@debugger.IN_BOTH
+def test_the_profile_grows_while_the_search_runs(tmp_path: Path) -> None:
+    done = debugger.debug(
+        tmp_path,
+        build("mixture"),
+        ("2000000",),
+        ["darc start handle --start-ops 500 --peak '>1ms'", "run", debugger.REPORT, "kill"],
+    )
+    assert done.paths == [SLOW], done.gdb
+    assert done.report is not None
+    profile = done.report["profile"]
+    assert profile["count"] == sum(profile["bins"].values())
+    # 20 slow calls, 1 of 64, were waited for; all of them are in it.
+    assert profile["count"] > 1000
+    assert sum(peak["count"] for peak in done.report["peaks"]) > 1000

@@ -38,5 +38,5 @@ def test_program_that_ends(tmp_path: Path) -> None:
     done = runner.debug(tmp_path, program, args, [start, "run", REPORT])
     assert done.report is not None, done.gdb
     assert done.report["status"] == "program ended"
-    assert done.report["profile"]["count"] == 100
+    assert 100 < done.report["profile"]["count"] <= 200  # it grows while the search runs
     assert done.output == undisturbed(program, args)[1]

@@ -40,6 +40,28 @@ def test_what_the_search_adds_leaves_the_profile_that_the_peak_was_chosen_in() -
     assert [peak.count for peak in known.peaks()] == [1875, 120, 31]
 
 
+@pytest.mark.parametrize(
+    ("since", "told"),
+    [
+        ({12: 1500, 19: 95, 24: 20}, None),
+        ({12: 1500, 19: 95, 24: 40}, None),  # they come in bursts
+        ({12: 1500, 19: 95, 24: 0}, "none of its 1595 calls since the search began"),
+        ({12: 1500, 19: 95, 22: 30}, None),  # they may have come short of it by what probes took
+        ({12: 300, 19: 20, 24: 0}, None),  # so few may have none
+        ({12: 500, 19: 95, 24: 1000}, "1000 of its 1595 calls since the search began came into"),
+        ({}, None),
+    ],
+)
+def test_calls_that_come_into_the_peak_as_they_had_not_are_told(
+    since: dict[int, int], told: str | None
+) -> None:
+    known = chosen("last")
+    both = {b: BINS.get(b, 0) + since.get(b, 0) for b in BINS.keys() | since.keys()}
+    known.take(samples.profile(both), 9.0, is_searching=True)
+    said = known.told_of_search("handle")
+    assert (said is None) if told is None else (said is not None and told in said), said
+
+
 def test_peaks_that_are_not_there_are_not_chosen() -> None:
     known = taken()
     assert not known.choose("7")
