@@ -12,6 +12,7 @@ from tests.debugger import (
     EVERYWHERE,
     EXIT,
     IN_BOTH,
+    IN_LLDB_AT_NIGHT,
     REPORT,
     ROOT,
     Done,
@@ -21,7 +22,7 @@ from tests.debugger import (
     undisturbed,
 )
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 
@@ -139,6 +140,7 @@ def test_code_of_a_library_that_was_loaded_again(tmp_path: Path) -> None:
     assert (done.program_status, done.output) == undisturbed(program, args)
 
 
+@IN_BOTH
 def test_code_that_the_program_has_moved(tmp_path: Path) -> None:
     """No mapping of the file has code then; the names are the file's all the same."""
     program, fixture = build("moved"), find("moved")

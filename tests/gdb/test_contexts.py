@@ -13,7 +13,7 @@ import pytest
 from darc.model.contexts import Context
 from darc.saved import contexts
 from fixtures.build import build
-from tests.debugger import IN_BOTH, attempt, debug
+from tests.debugger import IN_BOTH, IN_LLDB_AT_NIGHT, attempt, debug
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 """What perf recorded of ``fixtures/plugin``, forty operations with and without the delay."""
@@ -73,7 +73,7 @@ def test_a_delay_in_a_plugin_is_what_changed(tmp_path: Path) -> None:
     assert "measured: the calls of handle" in done.gdb
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_trees_of_several_functions_become_one(tmp_path: Path) -> None:
     """The one of respond stands where handle calls it."""
     commands = [
@@ -91,7 +91,7 @@ def test_trees_of_several_functions_become_one(tmp_path: Path) -> None:
     assert {"check", "respond"} <= names
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_two_records_of_perf(tmp_path: Path) -> None:
     """The stacks of system calls show the same, without any probe."""
     now, base = recorded(tmp_path, "plugin-delay"), recorded(tmp_path, "plugin")

@@ -9,7 +9,7 @@ import pytest
 
 from darc import agent
 from fixtures.build import build
-from tests.debugger import EXIT, IN_BOTH, Done, attempt, debug, mark, server, undisturbed
+from tests.debugger import EXIT, IN_LLDB_AT_NIGHT, Done, attempt, debug, mark, server, undisturbed
 
 WORDS = {
     "a beat that cannot be counted on": ("heartbeat", (1 << 64) - 1),
@@ -39,7 +39,7 @@ def scribbled(folder: Path, *what: str, options: str = "--peak last") -> Done:
     return done
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize(("field", "value"), WORDS.values(), ids=WORDS)
 def test_tables_that_are_written_over(field: str, value: int, tmp_path: Path) -> None:
     """It is told in one line, the probes come out, what is known stays, the program goes on."""

@@ -74,7 +74,7 @@ def test_what_was_found_by_then_is_corrected(end: str, tmp_path: Path) -> None:
 
 
 @needs_permission
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_what_too_few_calls_tell_of_is_not_said_to_have_computed(tmp_path: Path) -> None:
     """The program ends when one of two paths has ended, by five calls: it waited there."""
     program = compiled(tmp_path, SOURCE)

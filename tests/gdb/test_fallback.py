@@ -8,7 +8,7 @@ from pathlib import Path
 from fixtures.build import build
 from tests.debugger import EXIT, IN_BOTH, IN_LLDB_AT_NIGHT, REPORT, Done, debug, undisturbed
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 NO_PAD = "a jump leads between the bytes that a patch needs"
 PATH = ("handle", "step", "work", "burn")
@@ -35,6 +35,7 @@ def sites(done: Done) -> list[tuple[str, str, str]]:
     return [(s["function"], s["state"], s["why"]) for s in found if s["state"] != "instrumented"]
 
 
+@IN_BOTH
 def test_breakpoints_take_over(tmp_path: Path) -> None:
     """Where the path would have ended, and below. Nothing of them is left."""
     done = run(tmp_path, "800")

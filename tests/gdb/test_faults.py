@@ -8,9 +8,18 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build
-from tests.debugger import EXIT, IN_BOTH, REPORT, Done, attempt, debug, undisturbed
+from tests.debugger import (
+    EXIT,
+    IN_BOTH,
+    IN_LLDB_AT_NIGHT,
+    REPORT,
+    Done,
+    attempt,
+    debug,
+    undisturbed,
+)
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 PATH = ("handle", "step", "work", "burn")
 START = "darc start handle --peak >150us"
@@ -34,6 +43,7 @@ def left_alone(done: Done) -> list[str]:
     return [s["function"] for s in sites if s["why"] == LEFT]
 
 
+@IN_BOTH
 def test_instructions_that_fault_stay_in_their_places(tmp_path: Path) -> None:
     """f0 and a call go through relays; a call that may fault itself is left alone. (A fault takes
     long under a debugger: that is another cause.)"""

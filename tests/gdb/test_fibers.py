@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.debugger import IN_BOTH, debug
+from tests.debugger import IN_BOTH, IN_LLDB_AT_NIGHT, debug
 from tests.kills import programs as hazards
 
 AGAIN = 3
@@ -34,7 +34,7 @@ def test_what_a_fiber_rests_in_stays(name: str, what: str, tmp_path: Path) -> No
         program.finish()
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize(
     "what",
     [
@@ -56,7 +56,7 @@ def test_a_handler_comes_back_among_f0s_first_instructions(what: str, tmp_path: 
         program.finish()
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize(
     "what",
     ["profile handle lookup --time 2s", "start handle --peak last --start-ops 9999 --max-time 3s"],

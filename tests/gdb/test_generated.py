@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build
-from tests.debugger import EXIT, IN_BOTH, REPORT, debug, undisturbed
+from tests.debugger import EXIT, IN_BOTH, IN_LLDB_AT_NIGHT, REPORT, debug, undisturbed
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 FOREIGN = "calls were not timed: they came from code that was generated"
 
@@ -29,6 +29,7 @@ def test_callers_that_are_known_by_their_return_addresses(static: bool, tmp_path
     assert int(noted[1]) > 100, done.gdb
 
 
+@IN_BOTH
 def test_call_from_generated_code_of_a_file(tmp_path: Path) -> None:
     """f0 is such code itself: what it calls is left alone."""
     program = build("generated")

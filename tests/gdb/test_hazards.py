@@ -35,7 +35,7 @@ from tests.debugger import (
 )
 from tests.kills.programs import LeftStoppedError, running, wait_until_let_go
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 PEAK = "--peak >150us"
@@ -229,6 +229,7 @@ def test_f0_that_looks_at_its_return_address(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- stacks and jumps
 
 
+@IN_BOTH
 def test_coroutines_throw_through_timed_frames(tmp_path: Path) -> None:
     program = build("yielding")
     done = analysed(tmp_path, program, ("4000",))
@@ -377,8 +378,15 @@ def test_a_sandbox_that_no_name_tells_of(tmp_path: Path) -> None:
 
 
 @IN_LLDB_AT_NIGHT
-@pytest.mark.parametrize("by", ["dispatch", "syscall"])
-@pytest.mark.parametrize("begin", ["10", "300"])
+@pytest.mark.parametrize(
+    ("begin", "by"),
+    [
+        ("10", "dispatch"),
+        ("300", "syscall"),
+        pytest.param("10", "syscall", marks=pytest.mark.long),
+        pytest.param("300", "dispatch", marks=pytest.mark.long),
+    ],
+)
 def test_system_calls_that_are_dispatched_later(begin: str, by: str, tmp_path: Path) -> None:
     """The program gets none of the agent's (PR_SET_SYSCALL_USER_DISPATCH, as Wine has it)."""
     args = ("400000", begin, by)

@@ -46,7 +46,7 @@ def test_what_stops_have_caused_has_no_vote(peak: str, tmp_path: Path) -> None:
     assert any("calls were not counted" in note for note in done.report["notes"]), done.report
 
 
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_what_stops_have_caused_is_in_no_profile(tmp_path: Path) -> None:
     """Of many functions neither: the lock's waits are no tail of the program's. The time that is
     asked for is the time in which calls count."""

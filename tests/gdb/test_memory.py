@@ -12,6 +12,7 @@ from darc.debuggee import procfs
 from fixtures.build import build
 from tests.debugger import (
     IN_BOTH,
+    IN_LLDB_AT_NIGHT,
     REPORT,
     ROOT,
     Done,
@@ -159,7 +160,7 @@ EARLY, OPS, FIRST = 5, 8000, 4
 before more is taken."""
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize("threads", [80, 600])
 def test_threads_that_begin_later(threads: int, tmp_path: Path) -> None:
     """The tables were made for one: larger ones are taken when threads find no room."""

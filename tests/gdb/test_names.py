@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.debugger import IN_BOTH, REPORT, Done, attempt, debug, gdb_alone, mark
+from tests.debugger import IN_BOTH, IN_LLDB_AT_NIGHT, REPORT, Done, attempt, debug, gdb_alone, mark
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 CHOSEN = """
 #include <stdio.h>
@@ -85,6 +85,7 @@ def test_a_function_that_is_chosen_as_it_is_loaded(
     assert path[0] == "one" if function == "work" else path[0].startswith("__mem"), done.gdb
 
 
+@IN_BOTH
 def test_a_function_that_is_not_chosen_yet(tmp_path: Path) -> None:
     library = compiled(tmp_path, CHOSEN, ["-DLIBRARY", "-shared", "-fPIC"], "libchosen.so")
     flags = ["-DLINKED", str(library), f"-Wl,-rpath,{tmp_path}", "-Wl,-z,lazy"]

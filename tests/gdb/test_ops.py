@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build
-from tests.debugger import EXIT, IN_BOTH, REPORT, attempt, debug, mark
+from tests.debugger import EXIT, IN_BOTH, IN_LLDB_AT_NIGHT, REPORT, attempt, debug, mark
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 START = "darc start handle --peak last --start-ops 2000"
 PATH = ["flush", "write_out", "usleep", "nanosleep", "clock_nanosleep"]
@@ -22,6 +22,7 @@ def program() -> Path:
     return build("mixture")
 
 
+@IN_BOTH
 def test_few_calls_decide_and_enough_are_kept(program: Path, tmp_path: Path) -> None:
     """What the causes explain is known however few calls a level takes."""
     done = debug(tmp_path, program, ("100000",), [f"{START} --decision-ops 3", "run", REPORT])

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.debugger import IN_BOTH, REPORT, debug
+from tests.debugger import IN_LLDB_AT_NIGHT, REPORT, debug
 from tests.kills import programs as hazards
 
 OWN = ("self_first", "self_next", "self_later", "rearm")
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize(
     "command", ["darc profile ownaddress!*", "darc start rearm", "darc start self_next"]
 )

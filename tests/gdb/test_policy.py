@@ -13,9 +13,9 @@ import pytest
 from darc.debuggee import procfs
 from fixtures.build import build
 from tests.code import altered_code
-from tests.debugger import IN_BOTH, attempt, debug, server
+from tests.debugger import IN_BOTH, IN_LLDB_AT_NIGHT, attempt, debug, server
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 FOREVER = "1000000000"
 DANGER = "the program was attached to: if the debugger is killed, breakpoints are its end"
@@ -55,6 +55,7 @@ def test_program_that_takes_no_pads(mode: str, why: str, tmp_path: Path) -> None
     assert "is timed by breakpoints" not in done.gdb
 
 
+@IN_BOTH
 def test_breakpoints_that_were_asked_for(tmp_path: Path) -> None:
     """They are taken, and darc says what that means."""
     program = build("nomap")

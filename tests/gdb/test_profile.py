@@ -17,6 +17,7 @@ from tests.debugger import (
     DARC_GDB,
     EXIT,
     IN_BOTH,
+    IN_LLDB_AT_NIGHT,
     REPORT,
     ROOT,
     Done,
@@ -253,7 +254,7 @@ TELL_PUT_IN = (
 )
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_functions_that_the_program_writes_over_are_left_out(tmp_path: Path) -> None:
     """A jump in their first bytes would lead anywhere when the program next writes a constant
     there."""
@@ -426,7 +427,7 @@ for number in range(returns._CALLERS, returns._COUNT):
 """No landing is left in one of the two pools for functions that are called from one place."""
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_functions_that_are_all_called_from_one_place(tmp_path: Path) -> None:
     done = to_the_end(tmp_path, "dispatch", command="darc profile work_* --time 10min")
     found = {name: number for name, number in calls(done).items() if name.startswith("work_")}
@@ -511,7 +512,7 @@ def test_children_have_no_debugger(tmp_path: Path) -> None:
     assert "handle" in calls(done)
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize("mode", ["all", "read"])
 def test_ends_in_time_in_a_program_that_blocks_every_signal(tmp_path: Path, mode: str) -> None:
     commands = ["darc profile handle --time 300ms", "run", mark("over"), "kill"]
@@ -562,7 +563,7 @@ def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.gdb
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_a_name_that_nothing_has_is_told_before_the_program_runs(tmp_path: Path) -> None:
     commands = [
         attempt("darc profile flush no_such_function --time 1s"),

@@ -13,6 +13,7 @@ from fixtures.build import build, find
 from tests.debugger import (
     EXIT,
     IN_BOTH,
+    IN_LLDB_AT_NIGHT,
     REPORT,
     Done,
     attempt,
@@ -23,7 +24,7 @@ from tests.debugger import (
     undisturbed,
 )
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 MOVED = "set disable-randomization off"
 """gdb's own default would put the program to the same addresses each time."""
@@ -50,6 +51,7 @@ def notes(done: Done) -> str:
     return done.section("status")
 
 
+@IN_BOTH
 def test_a_larger_depth_goes_on_where_the_paths_were_cut_off(tmp_path: Path) -> None:
     program = build("deep")
     first = run(tmp_path, program, 4000, *search(f"{PEAK} --max-depth 2"))

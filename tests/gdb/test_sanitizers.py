@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build
-from tests.debugger import EXIT, IN_BOTH, REPORT, debug, undisturbed
+from tests.debugger import EXIT, IN_LLDB_AT_NIGHT, REPORT, debug, undisturbed
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 ARGS = {"mixture": ("20000",), "threads": ()}
 START = {

@@ -30,7 +30,7 @@ from tests.debugger import (
     watched,
 )
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 ENDLESS = "darc start handle --start-ops 1000000000"
@@ -111,6 +111,7 @@ def test_needs_nothing_but_landings_in_the_end(running: Server, tmp_path: Path) 
     goes_on(running)
 
 
+@IN_BOTH
 def test_many_analyses_use_the_same_landings(running: Server, tmp_path: Path) -> None:
     """Also of another function, and of another debugger."""
     for commands in (ANALYSE * 3, ["darc start lookup --start-ops 200 --peak >150us", "continue"]):

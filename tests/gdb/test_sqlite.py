@@ -11,7 +11,7 @@ import pytest
 from fixtures.sqlite.build import BUILT, SourceUnavailableError, build
 from tests import debugger
 
-pytestmark = debugger.IN_BOTH
+pytestmark = debugger.IN_LLDB_AT_NIGHT
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +57,7 @@ def test_slow_steps_are_commits_that_sync(
     assert {path["cause"] for path in done.root_causes} <= {"function", "blocked"}
 
 
+@pytest.mark.long  # one more of SQLite is built for it
 def test_more_callees_ahead_than_the_agent_can_hold(folder: Path) -> None:
     """As it is shipped: one function has hundreds of them, many behind pointers. What is looked
     ahead at waits for its turn."""

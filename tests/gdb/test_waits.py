@@ -117,7 +117,7 @@ def test_asleep_it_was_blocked(tmp_path: Path, program: str, args: tuple[str, ..
 
 
 @needs_permission
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_beside_a_hog_it_was_ready(tmp_path: Path) -> None:
     """Wherever it was: the callees that the other program's turns fell into are not the cause."""
     done, told = analysed(tmp_path, "preempted", ("400000",), ">1500us")
@@ -170,7 +170,7 @@ def rationed() -> Iterator[Path]:
 
 
 @needs_permission
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_out_of_quota_it_was_ready(tmp_path: Path) -> None:
     with rationed() as door:
         (tmp_path / "enter.py").write_text(f"open({str(door)!r}, 'w').write(str(tid))\n")
@@ -189,7 +189,7 @@ def test_out_of_quota_it_was_ready(tmp_path: Path) -> None:
 
 
 @needs_permission
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize(("program", "args"), [("passedon", ("20000",)), ("signals", ("40000",))])
 def test_signals_that_gdb_passes_on_are_no_waits_of_the_programs(
     tmp_path: Path, program: str, args: tuple[str, ...]
@@ -242,7 +242,7 @@ def test_nothing_is_left_in_the_debugger(tmp_path: Path, program: str) -> None:
     assert "events: 0" in done.gdb
 
 
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 def test_a_walk_tells_of_the_quota(tmp_path: Path) -> None:
     """Of its threads' time without a processor, beside the share that they were ready."""
     with rationed() as door:

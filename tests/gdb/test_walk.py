@@ -20,6 +20,7 @@ from tests.debugger import (
     EXIT,
     GDB,
     IN_BOTH,
+    IN_LLDB_AT_NIGHT,
     REPORT,
     STOOD_STILL,
     Done,
@@ -97,9 +98,14 @@ def test_many_idle_workers_and_a_busy_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "flags", [("-O2",), ("-O0",), ("-O2", "-static-libstdc++")], ids=["O2", "O0", "static"]
+    "flags",
+    [
+        pytest.param(("-O2",), id="O2"),
+        pytest.param(("-O0",), id="O0", marks=pytest.mark.long),
+        pytest.param(("-O2", "-static-libstdc++"), id="static"),
+    ],
 )
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_threads_of_the_standard_library(tmp_path: Path, flags: tuple[str, ...]) -> None:
     """Each group begins in a function of the program's own. The waits for work are idle time, also
     with functions of the library between; a wait within an answer is not."""
@@ -121,7 +127,7 @@ def test_threads_of_the_standard_library(tmp_path: Path, flags: tuple[str, ...])
     assert all("answer" in names for names in waiting), done.gdb
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_in_batch_it_tells_how_far_it_is(tmp_path: Path) -> None:
     """Three windows take longer than what needs no word."""
     done = debug(tmp_path, build("evloop"), (), [WALK, "run", "kill"])
@@ -155,7 +161,7 @@ HANDED_ON = {
 """Each of three kinds of operations takes a third of the time."""
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_tail_calls_are_gone_down(tmp_path: Path) -> None:
     """Also one behind the other, and through the linkage tables; of a function that two jump to
     each has its own part."""
@@ -168,7 +174,7 @@ def test_tail_calls_are_gone_down(tmp_path: Path) -> None:
     assert len(found) == len(HANDED_ON), done.gdb
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_below_a_function_that_ends_in_a_tail_call(tmp_path: Path) -> None:
     commands = ["darc walk handle --window 500ms", "run", REPORT, "kill"]
     done = debug(tmp_path, build_handing(), ("1000000",), commands)
@@ -197,7 +203,7 @@ def test_a_loop_that_a_frame_was_handed_on_to(tmp_path: Path, attached: bool) ->
     assert min(chain["shares"][:3]) > 0.8, said
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_a_function_that_is_but_a_jump_to_what_has_much_on_its_stack(tmp_path: Path) -> None:
     """The chain goes on into what it jumps to, which runs already when it is looked into."""
     done = debug(tmp_path, build_handing(), ("jump",), [WALK, "run", REPORT, "kill"])
@@ -238,7 +244,7 @@ int main(void) { tick(); serve(); return 0; }
 """main has called what is called far below it as well, and most of the time in probes."""
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_threads_that_stand_in_probes_of_calls_that_do_not_count(tmp_path: Path) -> None:
     """Nothing tells of such a call but the stack: all that it was called by is on it."""
     commands = ["darc walk --window 200ms", "run", REPORT, "kill"]
@@ -329,7 +335,7 @@ def test_attached_to_a_program_without_symbols(
         assert running.finish() == 0
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_a_program_without_symbols_from_its_begin(tmp_path: Path) -> None:
     done = debug(
         tmp_path, build("pool", strip="all", debug=False), (), [WALK, "run", REPORT, "kill"]

@@ -16,7 +16,7 @@ import pytest
 from darc.debuggee.wakers import Wakers
 from fixtures.build import build, build_stripes, build_waiting
 from tests import debugger
-from tests.debugger import EVERYWHERE, IN_BOTH, LLDB
+from tests.debugger import EVERYWHERE, IN_BOTH, IN_LLDB_AT_NIGHT, LLDB
 from tests.kills.programs import running, wait_until_let_go
 
 INSIDE = Path(__file__).parents[1] / "inside_gdb.py"
@@ -205,7 +205,7 @@ def test_who_gives_up_was_released_by_nobody(way: str, tmp_path: Path) -> None:
         assert ("no release was seen: it gave up" in shown) == (way == "nothing")
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 @needs_privilege
 @pytest.mark.parametrize(
     ("way", "kind", "role", "by", "shown"),
@@ -244,7 +244,7 @@ def test_another_process_is_named_with_its_path(
     assert (holder["role"], holder["thread"], len(holder["threads"])) == (role, "neighbour", 1)
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_anybody_is_told_in_which_call_it_was_blocked(tmp_path: Path) -> None:
     """Who ends that is told to the privileged: here the tracepoint is refused."""
     (tmp_path / "refuse.py").write_text(REFUSE)
@@ -298,7 +298,7 @@ def test_children_in_an_op(tmp_path: Path) -> None:
         ("first", "ledger.lock"),
     ],
 )
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_locks_that_are_parts_of_variables(tmp_path: Path, way: str, lock: str) -> None:
     """They are named as the source has them, and so are functions that are inlined."""
     start = "darc start handle --peak last --start-ops 500 --decision-ops 5"
@@ -371,7 +371,7 @@ def test_locks_of_all_kinds_go_on(tmp_path: Path) -> None:
         program.finish()
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_a_program_that_ends_in_a_search_with_waits_known(tmp_path: Path) -> None:
     """lldb tells of the end on a thread that may not ask it: files have what names need."""
     start = "darc start request --peak '>150us' --decision-ops 30 --lookahead 1"

@@ -172,6 +172,7 @@ def test_a_debugger_that_is_killed_and_the_next_one(machine: Machine, tmp_path: 
     assert_unharmed(machine)
 
 
+@pytest.mark.long
 def test_indirect_calls_in_a_kernel_without_retpolines(tmp_path: Path) -> None:
     """They have two bytes, to which tasks come back that slept meanwhile: while the patch is there,
     and when it is no more. The next debugger goes on in the memory of the first one."""
@@ -218,6 +219,7 @@ gdb.events.memory_changed.connect(written)
 """Kills gdb while the machine runs, when it has done so with a patch at that place."""
 
 
+@pytest.mark.long
 def test_a_debugger_that_is_killed_while_short_calls_are_timed(tmp_path: Path) -> None:
     """In a kernel without retpolines, while two processors run: the next debugger takes out what
     leads to pads by way of landings."""
@@ -301,7 +303,7 @@ def test_symbols_of_another_kernel_are_refused(machine: Machine, tmp_path: Path)
     assert_unharmed(machine)
 
 
-@pytest.mark.parametrize("probes", ["pad", "breakpoint"])
+@pytest.mark.parametrize("probes", ["pad", pytest.param("breakpoint", marks=pytest.mark.long)])
 def test_the_time_limit_where_the_function_is_never_called(
     machine: Machine, tmp_path: Path, probes: str
 ) -> None:

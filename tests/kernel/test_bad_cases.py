@@ -54,6 +54,7 @@ def at_work(started: Machine, folder: Path, what: str) -> str:
     return f"source {file}"
 
 
+@pytest.mark.long
 def test_nobody_makes_a_system_call(tmp_path: Path) -> None:
     """There is no task to get memory by: the user sees what darc waits for, and it goes on when one
     comes. It ends at the time limit, and as gdb is told to."""
@@ -347,7 +348,7 @@ def test_a_debugger_that_is_killed_while_the_machine_runs(
     assert_unharmed(shared)
 
 
-@pytest.mark.parametrize("how", ["killed", "panic"])
+@pytest.mark.parametrize("how", ["killed", pytest.param("panic", marks=pytest.mark.long)])
 def test_a_machine_that_dies(tmp_path: Path, how: str) -> None:
     """In the middle of a descent: gdb and darc say so, and what was known stays."""
     with workload("piperead") as started:
@@ -373,7 +374,7 @@ def test_a_machine_that_dies(tmp_path: Path, how: str) -> None:
     assert "Traceback" not in done.gdb
 
 
-@pytest.mark.parametrize("kaslr", [False, True])
+@pytest.mark.parametrize("kaslr", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_machine_that_boots_anew(tmp_path: Path, kaslr: bool) -> None:
     """Nothing is written into the new kernel, and the user is told at the next stop."""
     with workload("piperead", kaslr=kaslr) as started:

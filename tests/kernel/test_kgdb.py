@@ -119,7 +119,7 @@ def test_ctrl_c_is_not_heard_but_the_magic_key_is(machine: Machine) -> None:
     assert_unharmed(machine)
 
 
-@pytest.mark.parametrize("probes", ["pad", "breakpoint"])
+@pytest.mark.parametrize("probes", ["pad", pytest.param("breakpoint", marks=pytest.mark.long)])
 def test_the_time_limit_where_nothing_can_interrupt_it(machine: Machine, probes: str) -> None:
     """It is looked at at the next stop, whatever that is for."""
     machine.break_in()

@@ -59,6 +59,7 @@ def test_llseek_waits_for_reads_of_who_shares_the_file(machine: Machine, tmp_pat
     assert_unharmed(machine)
 
 
+@pytest.mark.long  # its seconds are those of a clock that counts instructions
 def test_a_journal_comes_back_with_the_time(machine: Machine, tmp_path: Path) -> None:
     """OSprof 6.3: reads are slow whenever the journal of their file system is written."""
     rows, output = profiled(

@@ -1,4 +1,4 @@
-"""A sample of ``make kills``: each program, two debuggers killed. And that its parts do
+"""A sample of ``make kills``: each second program, two debuggers killed. And that its parts do
 what they are relied on to do."""
 
 from __future__ import annotations
@@ -33,12 +33,18 @@ def _measured() -> dict[tuple[str, bool], Measure]:
     return {}
 
 
-@pytest.mark.parametrize("name", hazards())
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if number % 2 else [])
+        for number, name in enumerate(hazards())
+    ],
+)
 def test_some_kills(name: str, tmp_path: Path) -> None:
     """One kill of gdb and one of lldb do no harm that bare debuggers do not do."""
     number = hazards().index(name)
     chosen = random.Random(number)
-    lldb = (LLDB, HELPER)[number % 2]
+    lldb = (LLDB, HELPER)[number // 2 % 2]
     cells = [
         Cell(name, GDB, chosen.choice((BEFORE, AFTER, RANDOM)), bare=False),
         Cell(name, lldb, chosen.choice((BEFORE, AFTER, RANDOM)), bare=False),
