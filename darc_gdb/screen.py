@@ -35,7 +35,9 @@ class GdbScreen(Screen):
         self.is_driven = has_front_end()
         """Whether gdb was started for a program that speaks with it."""
         self._has_line = True
-        """Whether the line below gdb's output is darc's to write on while the program runs."""
+        """Whether the line below gdb's output is darc's to write on while the program runs,"""
+        self._is_below = False
+        """and while a command is carried out."""
 
     def went_on(self) -> None:
         """The program goes on."""
@@ -56,8 +58,8 @@ class GdbScreen(Screen):
             return bool(setting)
         if not gdb.parameter("confirm") or not _can_ask():
             return True
-        print(f"{message(f'darc: {question}')} (y or [n]) ", end="", flush=True)
-        with ctrlc.waits():
+        with self._line.held(), ctrlc.waits():
+            print(f"{message(f'darc: {question}')} (y or [n]) ", end="", flush=True)
             while not select.select([sys.stdin], [], [], _BETWEEN_LOOKS)[0]:
                 if signal.SIGINT in signal.sigpending():
                     signal.sigtimedwait({signal.SIGINT}, 0)
@@ -95,10 +97,15 @@ class GdbScreen(Screen):
     def has_live_line(self) -> bool:
         return is_terminal()
 
+    def begins_progress(self) -> bool:
+        self._is_below = is_terminal() and not has_front_end() and not _has_windows()
+        return self._is_below
+
+    @any_thread
     def progress(self, text: str | None) -> None:
         if text is None:
             self._line.hide()
-        elif is_terminal() and not has_front_end() and not _has_windows():
+        elif self._is_below:
             self._line.show(text, self._encoding)
 
     @any_thread
@@ -107,9 +114,9 @@ class GdbScreen(Screen):
             self._line.leave(text, self._encoding)
 
     def emit(self, text: str) -> None:
-        self.live(None)
-        gdb.write(self.fitting(text) + "\n")
-        gdb.flush()
+        with self._line.held():
+            gdb.write(self.fitting(text) + "\n")
+            gdb.flush()
 
     def fitting(self, text: str) -> str:
         """``text`` as gdb can show it, which has a setting for that."""

@@ -88,8 +88,8 @@ class LldbScreen(Screen):
 
     @any_thread
     def emit(self, text: str) -> None:
-        self.live(None)
-        _print(self._debugger.GetOutputFile(), text)
+        with self._line.held():
+            _print(self._debugger.GetOutputFile(), text)
 
     @any_thread
     def complain(self, text: str) -> None:

@@ -72,6 +72,8 @@ class App:
         self._request: Request | None = None
         """What the session is for."""
         self._measured: list[Context] = []
+        self._asked: float | None = None
+        """When the command that is being carried out was given, where it begins an analysis."""
         """What earlier sessions have measured, a tree for each f0."""
         self._pursuit: Pursuit | None = None
         """Of ``darc why``: what comes after the session."""
@@ -178,9 +180,12 @@ class App:
     def _begin(self, request: Request, pursuit: Pursuit | None) -> None:
         self._stay.give_back_before_another()
         self._target.settle_here()
-        began = time.monotonic()
+        self._asked = began = time.monotonic()
         self._target.patience = request.parameters.max_time
-        self._begin_or_wait(request)
+        try:
+            self._begin_or_wait(request)
+        finally:
+            self._asked = None
         self._pursuit = pursuit
         if self._session is not None:
             self._session.was_set_up(time.monotonic() - began)
@@ -219,10 +224,8 @@ class App:
         if self._target.state is State.NONE:
             self._check_runnable(self._target)
             progress = Progress(self._target.screen)
-            try:
+            with progress.over(f"looks for {request.spec}"):
                 checked = finding.check_file(self._target, request, progress)
-            finally:
-                progress.end()
             self._waiting.for_program(*checked)
             return
         self._debuggee = debuggee = self._choose_debuggee(self._target)
@@ -236,16 +239,15 @@ class App:
             self.emit(f"darc: {request.verb} {request.spec}: 'continue'")
             return
         progress = Progress(self._target.screen)
-        try:
-            entry = finding.find_start(program, debuggee, self._target, request, progress)
-        except UnchosenError as error:
-            self._waiting.for_choice(request, debuggee, error)
-            return
-        except NotFoundError as error:
-            self._waiting.for_library(request, debuggee, error)
-            return
-        finally:
-            progress.end()
+        with progress.over(f"looks for {request.spec}"):
+            try:
+                entry = finding.find_start(program, debuggee, self._target, request, progress)
+            except UnchosenError as error:
+                self._waiting.for_choice(request, debuggee, error)
+                return
+            except NotFoundError as error:
+                self._waiting.for_library(request, debuggee, error)
+                return
         if debuggee.is_at_start() and may_begin_late(debuggee, program, request):
             self._waiting.for_call(program, entry, request)
             self.emit(f"darc: the program has not begun yet: waits for {function}")
@@ -607,12 +609,10 @@ class App:
             raise UnsupportedError(why)
         progress = Progress(self._target.screen)
         if (members := request.members) is not None:
-            try:
+            with progress.over(f"looks for {members.text}"):
                 chosen = finding.find_members(
                     program, self._debuggee, self._target, members, progress
                 )
-            finally:
-                progress.end()
             if not chosen.functions:
                 raise UsageError(f"{members.text}: {chosen.left_out[0][1]}")
             entry = chosen.functions[0].address
@@ -631,11 +631,12 @@ class App:
             foothold=self._stay.foothold,
             notes=() if resumed is None else refit.opening_notes(resumed, parameters),
             progress=progress,
+            spent=time.monotonic() - (began if self._asked is None else self._asked),
         )
         try:
-            session.install()
+            with progress.over(f"makes the probes for {request.spec}"):
+                session.install()
         finally:
-            progress.end()
             self._stay.foothold = session.foothold
         self._waiting.begun()
         self._request = request

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+from collections.abc import Iterator
 
 from darc.views import glyphs
 
@@ -14,10 +16,27 @@ class LiveLine:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_shown = False
+        self._is_held = False
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """It is away, and stays away meanwhile, as somebody is asked something there."""
+        self.hide()
+        self._hold(True)
+        try:
+            yield
+        finally:
+            self._hold(False)
+
+    def _hold(self, is_held: bool) -> None:
+        with self._lock:
+            self._is_held = is_held
 
     def show(self, text: str, encoding: str) -> None:
         """In place of what stands there."""
         with self._lock:
+            if self._is_held:
+                return
             self._is_shown = True
             line = glyphs.fitting(text, encoding)[: len(text)]
             _write(glyphs.encoded(line, encoding))

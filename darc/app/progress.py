@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
+from collections.abc import Iterator
 
+from darc.target.ownthread import begin_thread
 from darc.target.screen import Screen
 from darc.views.words import shorten
 
@@ -25,19 +29,54 @@ class Progress:
         self._screen = screen
         self._between = _SILENT_SECONDS
         self._next = time.monotonic() + _SILENT_SECONDS
+        self._text = ""
+        self._width = 0
+        self._lock = threading.Lock()
+        self._is_over = True
 
     def __call__(self, text: str) -> None:
-        now = time.monotonic()
+        now, self._text = time.monotonic(), text
         if now < self._next:
             return
         if self._screen.has_live_line:
             self._next = now + _BETWEEN
-            self._screen.progress(shorten(f"darc: {text}", max(self._screen.width - 1, 8)))
+            self._screen.progress(self._fitting(text))
         else:
             self._between = min(2 * self._between, _LONGEST_BETWEEN)
             self._next = now + self._between
             self._screen.emit(f"darc: {text}")
 
-    def end(self) -> None:
-        """Takes the line away."""
-        self._screen.progress(None)
+    @contextlib.contextmanager
+    def over(self, text: str) -> Iterator[None]:
+        """While a command is carried out that does ``text`` at first: the live line tells the
+        seconds where this is not called for that long, and is gone in the end. The debugger's own
+        thread."""
+        if not self._screen.begins_progress():
+            try:
+                yield
+            finally:
+                self._screen.progress(None)
+            return
+        self._text, begun, ended = text, time.monotonic(), threading.Event()
+        self._fitting(text)
+        self._is_over = False
+        begin_thread(lambda: self._tick(begun, ended), "darc progress")
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._is_over = True
+            ended.set()
+            self._screen.progress(None)
+
+    def _tick(self, begun: float, ended: threading.Event) -> None:
+        while not ended.wait(_SILENT_SECONDS):
+            now = time.monotonic()
+            with self._lock:
+                if not self._is_over and now > self._next:
+                    line = f"darc: {self._text} · {now - begun:.0f}s"
+                    self._screen.progress(shorten(line, self._width))
+
+    def _fitting(self, text: str) -> str:
+        self._width = max(self._screen.width - 1, 8)
+        return shorten(f"darc: {text}", self._width)

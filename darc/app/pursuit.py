@@ -119,7 +119,7 @@ class Pursuit:
         spell: Callable[[Function], str] = lambda function: function.name,
     ) -> None:
         """``seconds`` are for all of it, from when functions are timed; the ``max_time`` of the
-        ``parameters`` from when the first probe is made. ``spell`` tells what to type for a
+        ``parameters`` from when it was asked for. ``spell`` tells what to type for a
         function, at a stop."""
         self._spell = spell
         self._spelled: dict[int, str] = {}
@@ -129,7 +129,7 @@ class Pursuit:
         self._begun: float | None = None
         """When functions were timed first,"""
         self._made: float | None = None
-        """and when probes were first made, on the monotonic clock."""
+        """and when it was asked for, on the monotonic clock, less what the user took meanwhile."""
         self._set = FunctionSet(())
         self._usual: Mapping[int, tuple[Suspect, Function]] = {}
         """Of the set, as :func:`~darc.search.suspects.usual`."""
@@ -200,7 +200,7 @@ class Pursuit:
         """``session`` is over, and ``shown`` is what it has found."""
         analysis = session.analysis
         if self._made is None:
-            self._made = time.monotonic() - shown.elapsed_seconds
+            self._made = time.monotonic() - shown.elapsed_seconds - self.setup_seconds
         self._stood.append((session, shown.program))
         if isinstance(analysis, SuspectProfiles):
             self._set, self._profiled = analysis.known, True
@@ -396,6 +396,7 @@ class Pursuit:
             tail=longest_tail(known) if verdict in (Verdict.NOTHING, Verdict.WAITS) else None,
             is_over=self._is_over or not session.alive,
             has_ended=has_ended,
+            is_cut=(self._parameters.max_time or math.inf) < self._seconds,
             idle=tuple((o.suspect, o.idle) for o in idle if o.idle is not None),
             usual=tuple(left_out for at, left_out in self._usual.items() if at not in self._seen)[
                 :MOST_ANSWERS

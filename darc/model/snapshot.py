@@ -253,6 +253,8 @@ class Why(Part):
     """Whether nothing more will be known,"""
     has_ended: bool = False
     """as the program is gone."""
+    is_cut: bool = False
+    """Whether ``--max-time`` left it less than what was asked for."""
     open: tuple[Suspect, ...] = ()
     """Those that nobody came to look into."""
     tail: Tail | None = None

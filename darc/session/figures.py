@@ -14,8 +14,10 @@ from darc.target.target import Target
 class RunFigures:
     """Of one session, from its making to its end."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, spent: float = 0.0) -> None:
+        """For ``spent`` seconds darc was at work for it before."""
         self._target = target
+        self._spent = spent
         self._started = time.monotonic()
         self._ended: float | None = None
         self._stops = 0
@@ -28,6 +30,11 @@ class RunFigures:
     def seconds(self) -> float:
         """Since its beginning, up to its end. Any thread."""
         return (self._ended or time.monotonic()) - self._started
+
+    @property
+    def seconds_of_limit(self) -> float:
+        """Those that count for ``--max-time``: with what darc was at work before. Any thread."""
+        return self.seconds + self._spent
 
     @contextlib.contextmanager
     def stop(self) -> Iterator[None]:

@@ -78,11 +78,13 @@ class Session:
         notes: Iterable[str] = (),
         way: Way | None = None,
         progress: Callable[[str], None] = lambda _: None,
+        spent: float = 0.0,
     ) -> None:
         """``entry`` is the address of f0, which the user knows as ``spec``. ``analysis`` makes what
         the session is for; ``foothold`` is what an earlier one has left; ``notes`` are told
         first. ``way`` is how to collect, where that is one for that analysis alone: it takes the
-        place of that of its kind. ``progress`` is told what is done at stops that may take long."""
+        place of that of its kind. ``progress`` is told what is done at stops that may take long.
+        ``spent`` seconds of its time limit are over."""
         self._target = target
         self.program = program
         self.spec = spec
@@ -90,7 +92,7 @@ class Session:
         self._changed = changed
         self.notes = list(notes)
         self._entry = entry
-        self._figures = RunFigures(target)
+        self._figures = RunFigures(target, spent)
         self._message: Message | None = None
         self._alive = True
         self._helping = Helping()
@@ -448,14 +450,14 @@ class Session:
     def time_is_up(self) -> bool:
         """Whether ``--max-time`` has passed. Any thread."""
         limit = self.parameters.max_time
-        return limit is not None and self._figures.seconds >= limit
+        return limit is not None and self._figures.seconds_of_limit >= limit
 
     @property
     def seconds_left(self) -> float | None:
         """Until there is to be a decision, whatever was seen: for ``--max-time``, or for
         ``--start-time``. Any thread."""
         limit = self.parameters.max_time
-        left = [] if limit is None else [limit - self._figures.seconds]
+        left = [] if limit is None else [limit - self._figures.seconds_of_limit]
         if (profiling := self.analysis.seconds_left) is not None:
             left.append(profiling)
         return min(left, default=None)

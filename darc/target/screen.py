@@ -52,8 +52,14 @@ class Screen(ABC):
         """Whether output takes a line that changes."""
         return True
 
+    def begins_progress(self) -> bool:
+        """While the user waits for a command: whether :meth:`progress` will show that line."""
+        return self.has_live_line
+
+    @any_thread
     def progress(self, text: str | None) -> None:
-        """As :meth:`live`, while the user waits for a command, or the program at a stop."""
+        """As :meth:`live`, while the user waits for a command, or the program at a stop. Any
+        thread, once :meth:`begins_progress` has been asked."""
         self.live(text)
 
     @abstractmethod

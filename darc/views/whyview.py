@@ -184,5 +184,7 @@ def _further(known: Why, show: Show) -> Iterator[str]:
         )
     elif known.has_ended and known.seconds >= _LEAST_AGAIN:
         yield f"'darc why --time {int(known.seconds)}s', then 'run', comes to its end before that"
+    elif known.is_cut:
+        yield "'set darc max-time none', or more of it, lets 'darc why' look for longer"
     else:
         yield "'darc why' looks again, 'darc why --time 5min' for longer"

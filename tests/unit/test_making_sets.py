@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -441,10 +443,27 @@ def test_what_takes_longer_than_a_second_tells_how_far_it_is(
     for number in range(1, 151):
         tell(f"counts the calls in file {number} of 150")
         clock.now += 0.01
-    tell.end()
     assert screen.told[0] == "darc: counts the calls in file 101 of 150"
-    assert screen.told[-1] is None
     assert 3 <= len(screen.told) <= 7
+
+
+def test_what_does_not_tell_how_far_it_is_is_told_with_the_seconds() -> None:
+    screen, is_told = Prompt(), threading.Event()
+
+    def live(text: str | None) -> None:
+        screen.told.append(text)
+        is_told.set()
+
+    screen.live = live  # type: ignore[method-assign]
+    with progress.Progress(screen).over("looks for handle"):
+        assert is_told.wait(60)
+    assert re.fullmatch(r"darc: looks for handle · \d+s", screen.told[0] or "")
+    assert screen.told[-1] is None
+    count = len(screen.told)
+    for one in threading.enumerate():
+        if one.name == "darc progress":
+            one.join(60)
+    assert len(screen.told) == count, "nothing is shown behind its end"
 
 
 def test_where_there_is_no_live_line_it_tells_more_and_more_seldom(

@@ -29,6 +29,7 @@ class Bench:
         self,
         code: Code,
         analysis: Callable[[Subject], Analysis] = RootCauses,
+        spent: float = 0.0,
         **parameters: object,
     ) -> None:
         defaults = Parameters(
@@ -48,6 +49,7 @@ class Bench:
             analysis=analysis,
             changed=self.told.append,
             notes=["first of all"],
+            spent=spent,
         )
         self.calls = 0
         machine.latency = lambda name: 40 * MS * (name == "w" and self.calls % 5 == 0)
@@ -165,6 +167,15 @@ def test_the_time_is_up(assembled: Assembled, monkeypatch: pytest.MonkeyPatch) -
     assert bench.session.decide() is Outcome.STOP
     assert any("the time is up" in note for note in bench.session.snapshot().notes)
     assert bench.is_clean
+
+
+def test_what_was_looked_up_before_counts_for_the_time_limit(assembled: Assembled) -> None:
+    assert not Bench(assembled(PLAIN), spent=40.0, max_time=3000.0).install().session.time_is_up()
+    late = Bench(assembled(PLAIN), spent=40.0, max_time=30.0).install().session
+    assert late.time_is_up()
+    assert late.seconds_left is not None
+    assert late.seconds_left <= 0
+    assert late.snapshot().elapsed_seconds < 40, "how long it has run is told without that"
 
 
 def test_a_decision_that_fails_ends_the_search(

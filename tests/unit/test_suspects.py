@@ -465,6 +465,8 @@ def test_what_was_not_looked_into_is_offered() -> None:
     assert "slow: 30 of 1230 calls take about 25ms, not " in text
     assert "not looked into: 'darc start slow --peak last'" in text
     assert "'darc why' looks again, 'darc why --time 5min' for longer" in text
+    cut = status(shown(dataclasses.replace(why, is_cut=True)), Style())
+    assert "'set darc max-time none', or more of it, lets 'darc why' look for longer" in cut
     made = to_json(shown(why))["why"]
     assert made["verdict"] == "cannot tell"
     assert [one["function"] for one in made["open"]] == ["slow"]
