@@ -384,9 +384,13 @@ class Stopping:
                 return False
             if inferior.state is not State.STOPPED:
                 return False
-            if self._told == _stop_of(inferior.process):
+            stop = _stop_of(inferior.process)
+            if self._told == stop:
                 return True
-            if not self._is_interrupted():
+            if self._decided is not None and self._decided[:2] == stop:
+                return False  # the hook has looked at it: lldb is about to leave it
+            is_left = not self._is_interrupted() or _stop_of(inferior.process) != stop
+            if is_left or inferior.state is not State.STOPPED:
                 return False
             self._interrupt_told()
             return True

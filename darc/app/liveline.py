@@ -14,7 +14,7 @@ class LiveLine:
     """One line, on the terminal that standard error is. Any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal may come amid, and tell something
         self._is_shown = False
         self._is_held = False
 
