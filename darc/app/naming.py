@@ -31,7 +31,9 @@ _PATTERN = re.compile(r"[^*?<(&\[\s][^*?<(&\[\s]*[*?][\w:*?]*")
 
 
 def check_form(name: str, command: str) -> None:
-    """Raises UsageError: it is a pattern, for many functions."""
+    """Raises UsageError: it is a pattern, for many functions, or a bare number."""
+    if re.fullmatch(r"0x[0-9a-fA-F]+", name):
+        raise UsageError(f"{name} is a number: 'darc {command} *{name}' means the code there")
     if _PATTERN.fullmatch(name) and "operator" not in name:
         raise UsageError(
             f"{name} is a pattern, and 'darc {command}' takes one function: "

@@ -330,7 +330,8 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
         return [
             Text(
                 "what the calls that were kept waited for was not watched: the search ended before "
-                "its last round, in which that is done, or their C library is not glibc"
+                "its last round, in which that is done, or they wait by a C library other than "
+                "glibc"
             )
         ]
 

@@ -73,6 +73,7 @@ TOLD = {
 
 REFUSED = {
     "get": "get names 12 functions: take one of n00::get(int), n01::get(int), ",
+    "0x1139": "0x1139 is a number: 'darc start *0x1139' means the code there",
     "ge*": "ge* is a pattern, and 'darc start' takes one function: 'darc profile ge*' times all",
 }
 
