@@ -3,16 +3,23 @@
 The debugger may be killed at any moment of a call, and nobody would give the task back its
 registers. So they lie on its own stack, as an interrupt would have left them there (``struct
 pt_regs``, arch/x86/include/asm/ptrace.h), and the function returns to where the kernel itself comes
-back from interrupts of its own code: ``restore_regs_and_return_to_kernel``
-(arch/x86/entry/entry_64.S, since Linux 4.16) takes all of them from there. A debugger that lives
-stops the task at that place, for the function's result. What begins a call and what ends it is set
-in one step, so that no debugger dies between two registers.
+back from interrupts, which takes all of them from there (arch/x86/entry/entry_64.S). A debugger
+that lives stops the task at that place, for the function's result. What begins a call and what ends
+it is set in one step, so that no debugger dies between two registers.
+
+Of the kernel's ways back two will do, the first one that it has: ``nmi_restore``, where it comes
+back from interrupts that cannot be masked, and ``restore_regs_and_return_to_kernel`` (since Linux
+4.16), where it does so from all others that came to its own code. Ticks come by the second one
+hundreds of times a second, and the debugger stops the machine each time: the first call of an
+analysis took 4 to 15 s there in a machine that was busy, on a busy host, and had no end where that
+left the machine no time between two ticks.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from iced_x86 import Code, Register
 
@@ -30,8 +37,7 @@ _POPPED = (
     "rdi",
 )  # fmt: skip
 _SEGMENTS = ("cs", "ss")
-_FRAME = (*_POPPED, None, PROGRAM_COUNTER, "cs", FLAGS, STACK_POINTER, "ss")
-"""``struct pt_regs``; the word without a register (``orig_ax``) is passed by."""
+_INTERRUPTED = (PROGRAM_COUNTER, "cs", FLAGS, STACK_POINTER, "ss")
 
 LOOKED_AT = 64
 """Bytes of the kernel's way back from interrupts: its checks, and all that it pops."""
@@ -44,33 +50,52 @@ _NO_TASK = (
 )
 
 
-def takes_frame(code: bytes, address: int) -> bool:
-    """Whether code takes all registers from the frame that the stack pointer is at, and passes by
-    ``orig_ax``: that is :data:`WAY_BACK`. A kernel for tests of its own entries
-    (``CONFIG_DEBUG_ENTRY``) looks at the frame before."""
+@dataclass(frozen=True)
+class WayBack:
+    """Where code takes all registers from the frame that the stack pointer is at."""
+
+    address: int
+    passed_by: int
+    """Words between the general registers and what an interrupt leaves there: ``orig_ax``, and
+    what an NMI has behind that."""
+    cleared: int
+    """Words behind the frame that it clears."""
+
+
+def way_back(code: bytes, address: int) -> WayBack | None:
+    """What the kernel's ``code`` at an address is as a way back; ``None``: it is none that is known
+    here. A kernel for tests of its own entries (``CONFIG_DEBUG_ENTRY``) looks at the frame before.
+    """
     instructions = list(decode(code, address))
     pops = [number for number, one in enumerate(instructions) if one.code == Code.POP_R64]
     if len(pops) < len(_POPPED):
-        return False
+        return None
     first, behind = pops[0], pops[0] + len(_POPPED)
     popped = [one.op0_register for one in instructions[first:behind]]
     if behind >= len(instructions) or popped != [getattr(Register, n.upper()) for n in _POPPED]:
-        return False
+        return None
     last = instructions[behind]
-    is_past = last.code == Code.ADD_RM64_IMM8 and last.op0_register == Register.RSP
-    return is_past and last.immediate8 == 8
+    if last.code != Code.ADD_RM64_IMM8 or last.op0_register != Register.RSP:
+        return None
+    if last.immediate8 == 8:
+        return WayBack(address, 1, 0)
+    is_nmis = last.immediate8 == 0x30 and code[last.next_ip - address :].startswith(_ENDS_NMI)
+    return WayBack(address, 6, 1) if is_nmis else None
 
 
-WAY_BACK = "restore_regs_and_return_to_kernel"
-"""The kernel's name for it."""
+_ENDS_NMI = bytes.fromhex("fd 48c744242800000000 48cf")
+"""``std; movq $0, 40(%rsp); iretq``: its word that says that an NMI is being served."""
+
+WAYS_BACK = ("nmi_restore", "restore_regs_and_return_to_kernel")
+"""The kernel's names for them."""
 
 
 class KernelCalls:
     """Through one connection; see :meth:`go_to_system_call`."""
 
-    def __init__(self, remote: Remote, way_back: Callable[[], int | None]) -> None:
-        """``way_back`` finds :data:`WAY_BACK`; ``None``: the kernel has none, and a debugger that
-        is killed within a call is the task's end."""
+    def __init__(self, remote: Remote, way_back: Callable[[], WayBack | None]) -> None:
+        """``way_back`` finds it; ``None``: the kernel has none, and a debugger that is killed
+        within a call is the task's end."""
         self._remote = remote
         self._way_back = way_back
         self._place: int | None = None
@@ -94,19 +119,23 @@ class KernelCalls:
         place = self._borrowed()
         saved = self._registers()
         way_back = self._way_back()
-        frame = b"" if way_back is None else self._frame(saved)
+        frame = b"" if way_back is None else self._frame(saved, way_back)
         slot = free_slot(saved[STACK_POINTER], _CLEARANCE + len(frame))
-        call = HandMadeCall(address, arguments, slot, place if way_back is None else way_back)
+        back = place if way_back is None else way_back.address
+        call = HandMadeCall(address, arguments, slot, back)
         try:
             return self._run(call, saved, frame)
         finally:
             if self._remote.register(STACK_POINTER) in (call.slot, call.stack_behind):
                 self._restore(saved)  # it is the task itself, before or after the call
 
-    def _frame(self, saved: dict[str, int]) -> bytes:
+    def _frame(self, saved: dict[str, int], way_back: WayBack) -> bytes:
         known = saved | {name: self._remote.register(name) for name in _SEGMENTS}
-        words = (0 if name is None else known[name] for name in _FRAME)
-        return struct.pack(f"<{len(_FRAME)}Q", *words)
+        words = [known[name] for name in _POPPED]
+        words += [0] * way_back.passed_by
+        words += [known[name] for name in _INTERRUPTED]
+        words += [0] * way_back.cleared
+        return struct.pack(f"<{len(words)}Q", *words)
 
     def call_instead(self, address: int, arguments: Sequence[int]) -> int:
         """The same where the stack pointer cannot be set (kgdb), and what is below it is in use:

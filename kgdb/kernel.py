@@ -4,6 +4,7 @@ protects its text, and how it is interrupted.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from darc.code.processor import decode
 from darc.model.errors import FormatError, TargetError, UnsupportedError
 from darc.target.outcome import Outcome
 from kgdb import tasks
-from kgdb.calls import LOOKED_AT, WAY_BACK, KernelCalls, takes_frame
+from kgdb.calls import LOOKED_AT, WAYS_BACK, KernelCalls, WayBack, way_back
 from kgdb.gdbstub import GdbStub, gdbstub
 from kgdb.image import KernelImage
 from kgdb.isolation import KernelMemory
@@ -152,12 +153,13 @@ class Kernel:
         self.calls.go_to_system_call(self._system_calls(), self._is_quiet)
 
     @functools.cached_property
-    def _way_back(self) -> int | None:
+    def _way_back(self) -> WayBack | None:
         """Where a task takes its registers from its stack; ``None``: no place is known."""
-        found = self.image.values.get(WAY_BACK)
-        if found is None or not takes_frame(self.image.content(found, LOOKED_AT), found):
-            return None
-        return found + self.bias
+        for name in WAYS_BACK:
+            at = self.image.values.get(name)
+            if at is not None and (found := way_back(self.image.content(at, LOOKED_AT), at)):
+                return dataclasses.replace(found, address=found.address + self.bias)
+        return None
 
     def _system_calls(self) -> int:
         """Where each task comes by that makes a system call."""

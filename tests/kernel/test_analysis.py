@@ -28,6 +28,14 @@ START = "darc start do_iter_write --task syncwrite --start-ops 300 --peak last"
 COMMIT = ("do_iter_write", "do_iter_readv_writev", "ext4_file_write_iter")
 """What every write that has to be on the disk goes through first."""
 
+
+def goes_by_commit(done: debugger.Done) -> bool:
+    """Whether a root cause lies there. On one processor it may be that the journal's thread has
+    it."""
+    assert done.report is not None, done.gdb
+    return any(tuple(p["functions"][:3]) == COMMIT for p in done.report["root_cause_paths"])
+
+
 TEXT = "dump binary memory {} &_stext &_etext"
 DIE_AT_WORK = at_patch(3, "__import__('os').kill(__import__('os').getpid(), 9)")
 """Kills gdb when it has put in some call sites' probes."""
@@ -350,5 +358,5 @@ def test_the_time_limit_of_a_search_that_goes_on(machine: Machine, tmp_path: Pat
 def test_two_processors_and_addresses_that_the_kernel_has_chosen(tmp_path: Path) -> None:
     with workload("syncwrite", kaslr=True, cpus=2) as machine:
         done = connected(machine, tmp_path, START, "continue", debugger.REPORT)
-        assert any(path[:3] == COMMIT for path in done.paths), done.gdb
+        assert goes_by_commit(done), done.gdb
         assert_unharmed(machine)

@@ -15,7 +15,7 @@ from kgdb.vm import workloads
 from kgdb.vm.machine import Machine
 from tests import debugger
 from tests.kernel.machines import WATCHDOG_SECONDS, workload
-from tests.kernel.test_analysis import COMMIT, START, TEXT, assert_unharmed, connected
+from tests.kernel.test_analysis import START, TEXT, assert_unharmed, connected, goes_by_commit
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
 
@@ -69,7 +69,7 @@ def test_stops_in_user_mode(machine: Machine, user_code: str, tmp_path: Path) ->
     )
     assert len(re.findall(HIDDEN, done.gdb)) == 2, done.gdb
     assert "do_iter_write: profiling" in done.gdb
-    assert any(path[:3] == COMMIT for path in done.paths), done.gdb
+    assert goes_by_commit(done), done.gdb
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
     assert_unharmed(machine)
 

@@ -23,7 +23,7 @@ from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function
 from darc.target.target import Target
 from kgdb import tasks
 from kgdb.btf import Btf
-from kgdb.calls import takes_frame
+from kgdb.calls import way_back
 from kgdb.debuggee import KernelDebuggee
 from kgdb.gdbstub import GdbStub, gdbstub
 from kgdb.image import KernelImage, KernelModule, _OrcFrames
@@ -528,19 +528,22 @@ POPS = "415f 415e 415d 415c 5d 5b 415b 415a 4159 4158 58 59 5a 5e 5f"
 
 
 @pytest.mark.parametrize(
-    ("code", "takes"),
+    ("code", "passed_by"),
     [
-        (f"{POPS} 4883c408 48cf", True),  # add rsp, 8; iretq
-        (f"f684248800000003 7402 0f0b {POPS} 4883c408 eb00", True),  # it looks at cs before
-        (f"{POPS} 48cf", False),
-        (f"{POPS} 4883c410 48cf", False),
-        (f"{POPS[5:]} 4883c408 48cf", False),
-        ("90 c3", False),
+        (f"{POPS} 4883c408 48cf", 1),  # add rsp, 8; iretq
+        (f"f684248800000003 7402 0f0b {POPS} 4883c408 eb00", 1),  # it looks at cs before
+        (f"{POPS} 4883c430 fd 48c744242800000000 48cf", 6),  # that of NMIs
+        (f"{POPS} 4883c430 fd 48c744243000000000 48cf", None),
+        (f"{POPS} 48cf", None),
+        (f"{POPS} 4883c410 48cf", None),
+        (f"{POPS[5:]} 4883c408 48cf", None),
+        ("90 c3", None),
     ],
 )
-def test_where_a_task_takes_its_registers_from_its_stack(code: str, takes: bool) -> None:
+def test_where_a_task_takes_its_registers_from_its_stack(code: str, passed_by: int | None) -> None:
     """A task that is borrowed for a call is to go on there should the debugger be gone."""
-    assert takes_frame(bytes.fromhex(code), 0xFFFFFFFF81C01179) is takes
+    found = way_back(bytes.fromhex(code), 0xFFFFFFFF81C01179)
+    assert (found and found.passed_by) == passed_by
 
 
 def test_the_same_kernel_behind_the_gdbstub_of_its_machine() -> None:
