@@ -23,7 +23,7 @@ def test_a_process_that_shares_the_memory_is_made_before_f0_is_called(tmp_path: 
     """The debugger takes its breakpoints out of the child, and so out of the program: f0 would be
     waited for until the end. One that was written anew would be the end of the child, which says
     so."""
-    program, args = build("untraced"), ("40000",)
+    program, args = build("untraced"), ("80000",)
     start = "darc start handle --peak >150us --start-ops 200"
     done = debug(tmp_path, program, args, [start, "run", REPORT, "continue", EXIT])
     assert "another process shares the program's memory" in done.gdb
