@@ -46,7 +46,7 @@ def test_a_wait_is_as_long_as_it_is(tmp_path: Path) -> None:
     assert 30 <= waited <= 60, profile.bins
 
 
-@pytest.mark.long  # on a slow host the plugin leaves the machine no time between two ticks
+@pytest.mark.long
 def test_the_pads_profile_is_the_oracles(tmp_path: Path) -> None:
     """The same calls, timed from inside and from outside: as many, and as long.
 
