@@ -72,8 +72,6 @@ class App:
         self._request: Request | None = None
         """What the session is for."""
         self._measured: list[Context] = []
-        self._asked: float | None = None
-        """When the command that is being carried out was given, where it begins an analysis."""
         """What earlier sessions have measured, a tree for each f0."""
         self._pursuit: Pursuit | None = None
         """Of ``darc why``: what comes after the session."""
@@ -180,12 +178,9 @@ class App:
     def _begin(self, request: Request, pursuit: Pursuit | None) -> None:
         self._stay.give_back_before_another()
         self._target.settle_here()
-        self._asked = began = time.monotonic()
+        began = time.monotonic()
         self._target.patience = request.parameters.max_time
-        try:
-            self._begin_or_wait(request)
-        finally:
-            self._asked = None
+        self._begin_or_wait(request, began)
         self._pursuit = pursuit
         if self._session is not None:
             self._session.was_set_up(time.monotonic() - began)
@@ -217,7 +212,7 @@ class App:
         if self._target.state is State.RUNNING:
             raise UsageError(f"the program runs: interrupt it (Ctrl-C) before 'darc {command}'")
 
-    def _begin_or_wait(self, request: Request) -> None:
+    def _begin_or_wait(self, request: Request, asked: float) -> None:
         function = request.function
         if request.members is None and request.resumed is None:
             naming.check_form(function, request.command)
@@ -235,7 +230,7 @@ class App:
         self._stay.watch_over(debuggee)
         program = debuggee.program()
         if request.members is not None and not debuggee.is_at_start():
-            self.begin(program, 0, request, runs=True)
+            self.begin(program, 0, request, runs=True, asked=asked)
             self.emit(f"darc: {request.verb} {request.spec}: 'continue'")
             return
         progress = Progress(self._target.screen)
@@ -252,7 +247,7 @@ class App:
             self._waiting.for_call(program, entry, request)
             self.emit(f"darc: the program has not begun yet: waits for {function}")
             return
-        self.begin(program, entry, request)
+        self.begin(program, entry, request, asked=asked)
         self.emit(f"darc: {request.verb} {request.spec}: 'continue'")
 
     def stop(self) -> None:
@@ -596,12 +591,14 @@ class App:
         *,
         runs: bool = False,
         follows: bool = False,
+        asked: float | None = None,
     ) -> None:
         """Begins the analysis of f0, which is at ``entry``, as the program is stopped now; that has
-        work to do if it ``runs`` already. One that ``follows`` another goes on with it at once.
+        work to do if it ``runs`` already. One that ``follows`` another goes on with it at once. It
+        was ``asked`` for then, on the monotonic clock; ``None``: it begins by itself, now.
         Raises DarcError: it cannot be; whatever was changed was undone."""
         assert self._debuggee is not None
-        began, is_first = time.monotonic(), self._session is None
+        began, is_first = asked or time.monotonic(), self._session is None
         self._stay.keep_watching(self._debuggee)
         resumed, parameters = request.resumed, request.parameters
         analysis, way = request.analysis, request.way
@@ -631,7 +628,7 @@ class App:
             foothold=self._stay.foothold,
             notes=() if resumed is None else refit.opening_notes(resumed, parameters),
             progress=progress,
-            spent=time.monotonic() - (began if self._asked is None else self._asked),
+            spent=time.monotonic() - began,
         )
         try:
             with progress.over(f"makes the probes for {request.spec}"):

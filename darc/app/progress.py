@@ -32,7 +32,6 @@ class Progress:
         self._text = ""
         self._width = 0
         self._lock = threading.Lock()
-        self._is_over = True
 
     def __call__(self, text: str) -> None:
         now, self._text = time.monotonic(), text
@@ -51,29 +50,22 @@ class Progress:
         """While a command is carried out that does ``text`` at first: the live line tells the
         seconds where this is not called for that long, and is gone in the end. The debugger's own
         thread."""
-        if not self._screen.begins_progress():
-            try:
-                yield
-            finally:
-                self._screen.progress(None)
-            return
         self._text, begun, ended = text, time.monotonic(), threading.Event()
         self._fitting(text)
-        self._is_over = False
-        begin_thread(lambda: self._tick(begun, ended), "darc progress")
+        if self._screen.begins_progress():
+            begin_thread(lambda: self._tick(begun, ended), "darc progress")
         try:
             yield
         finally:
             with self._lock:
-                self._is_over = True
-            ended.set()
+                ended.set()
             self._screen.progress(None)
 
     def _tick(self, begun: float, ended: threading.Event) -> None:
         while not ended.wait(_SILENT_SECONDS):
             now = time.monotonic()
             with self._lock:
-                if not self._is_over and now > self._next:
+                if not ended.is_set() and now > self._next:
                     line = f"darc: {self._text} · {now - begun:.0f}s"
                     self._screen.progress(shorten(line, self._width))
 

@@ -600,14 +600,14 @@ class Model:
         if self.is_dead:
             self.enabled = False
         self._count(context, latency)
-        if not setting.analyse:
-            pass
-        elif self._is_of_peak(latency, call.overhead) and not self.bell and not op.is_spoiled:
-            self._vote_all(context, op, latency)
-            self._keep(op, call, end, latency, is_voted=True)
-        else:
-            self._keep(op, call, end, latency, is_voted=False)
-            return
+        if setting.analyse:
+            is_voted = self._is_of_peak(latency, call.overhead)
+            is_voted = is_voted and not self.bell and not op.is_spoiled
+            if is_voted:
+                self._vote_all(context, op, latency)
+            self._keep(op, call, end, latency, is_voted=is_voted)
+            if not is_voted:
+                return
         context.unreported += 1
         if context.unreported >= setting.batch:
             self.seen += context.unreported
