@@ -166,7 +166,7 @@ class PeakProfile:
             return None
         before, count = self.in_peak, self._at_choice.count
         since = self._grown.count - count
-        now = self._in_peak_of(self._grown) - before
+        now = self._peak.calls_in(self._grown.bins) - before
         next_to = self._peak.first_bin - 1  # what probes take is known to an eighth
         near = self._grown.bins.get(next_to, 0) - self._at_choice.bins.get(next_to, 0)
         if not now and not near and before * since >= _EXPECTED * count > 0:
@@ -205,11 +205,8 @@ class PeakProfile:
     @property
     def in_peak(self) -> int:
         """Calls in it up to the beginning of the search."""
-        return self._in_peak_of(self._at_choice)
-
-    def _in_peak_of(self, profile: Profile) -> int:
         assert self._peak is not None
-        return sum(count for number, count in profile.bins.items() if number in self._peak)
+        return self._peak.calls_in(self._at_choice.bins)
 
     @property
     def calls_per_second(self) -> float:

@@ -72,6 +72,10 @@ class PeakRange:
             self.last_bin is None or bin_number <= self.last_bin
         )
 
+    def calls_in(self, bins: Mapping[int, int]) -> int:
+        """How many of the calls by bin number are in it."""
+        return sum(count for number, count in bins.items() if number in self)
+
 
 def find_peaks(bins: Mapping[int, int], resolution: int = 1) -> tuple[Peak, ...]:
     """The peaks of a histogram of latencies, leftmost first.

@@ -120,7 +120,7 @@ def seen_text(snapshot: Snapshot, style: Style) -> str:
     profile = snapshot.profile
     calls = profile.count if profile is not None else 0
     if snapshot.peak is not None and profile is not None:
-        inside = sum(count for number, count in profile.bins.items() if number in snapshot.peak)
+        inside = snapshot.peak.calls_in(profile.bins)
         return f"{calls_text(calls)} seen, {inside} in {peak_name(snapshot.peak)}"
     wanted = snapshot.parameters.profile_calls
     of = f" of {wanted}" if calls <= wanted else ""
@@ -280,7 +280,7 @@ def _peak_table(snapshot: Snapshot, profile: Profile) -> list[Text]:
 
 
 def _peak_row(name: str, peak: PeakRange, profile: Profile) -> tuple[str, str, str, str, str]:
-    count = sum(count for number, count in profile.bins.items() if number in peak)
+    count = peak.calls_in(profile.bins)
     low = format_cycles(profile.low(peak.first_bin), profile.hz)
     if peak.last_bin is None:
         latency = f"{low} and more"
