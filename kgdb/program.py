@@ -19,7 +19,7 @@ from darc.code.modules import Module
 from darc.code.names import Names
 from darc.code.outlines import Outlines
 from darc.code.patchable import Patchable
-from darc.code.processor import PATCH_LENGTH, decode, read_function
+from darc.code.processor import LONGEST_INSTRUCTION, PATCH_LENGTH, decode, read_function
 from darc.code.program import Program
 from darc.code.sequences import Sequences
 from darc.code.spelling import find_symbols, split_spec
@@ -37,8 +37,7 @@ _INDIRECT_THUNK = re.compile(
 )
 _RETURN_THUNK = re.compile(r"(?:\w+_)?return_thunk")
 _STATIC_CALL = "__SCT__"
-_CALL, _JUMP = 0xE8, 0xE9
-_DIRECT = (_CALL, _JUMP)
+_JUMP = 0xE9
 _NOTHING = (Mnemonic.NOP, Mnemonic.INT3)
 _SAMPLE = 16
 _LARGEST_OPERATIONS = 4096
@@ -311,6 +310,8 @@ class KernelProgram(Program):
         indirect = site.kind.is_indirect
         if not indirect or site.thunk is not None or site.slot is None:
             return site  # whatever stands behind it
+        if site.instruction.len >= PATCH_LENGTH:
+            return site  # newer kernels fill it up by prefixes: a call fits as it is
         end = next(end for start, end in function.parts if start <= site.address < end)
         rest = decode(self.read(behind, min(end - behind, PATCH_LENGTH)), behind)
         if site.kind is CallKind.INDIRECT:
@@ -326,7 +327,7 @@ class KernelProgram(Program):
         site = replace(site, patch=site.address, length=length, displaced=(), problem=None)
         if site.kind is CallKind.TAIL_INDIRECT:
             return replace(site, back=end, is_short=False)
-        return replace(site, nop=end - behind, is_short=True)
+        return replace(site, nop=end - behind, is_short=False)
 
     @property
     def has_nops_behind_calls(self) -> bool:
@@ -336,7 +337,11 @@ class KernelProgram(Program):
         assert start is not None
         assert end is not None
         live = (at for place in places if start <= (at := place + self.kernel.bias) < end)
-        return any(self.read(at, 1)[0] not in _DIRECT for at in itertools.islice(live, _SAMPLE))
+        return any(map(self._is_short_call, itertools.islice(live, _SAMPLE)))
+
+    def _is_short_call(self, address: int) -> bool:
+        call = decode(self.read(address, LONGEST_INSTRUCTION), address)[0]
+        return bool(call.is_call_near_indirect and call.len < PATCH_LENGTH)
 
     def way_in(self, entry: int) -> int:
         return entry + 4 if self.read(entry, 4) in _LANDING else entry

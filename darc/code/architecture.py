@@ -85,6 +85,12 @@ class Site:
     """Bytes of a nop behind a short call, which together have room for a long jump. Threads come
     back to the nop while that stands there (see :mod:`darc.pads.waypoints`)."""
 
+    @property
+    def is_jumped_from(self) -> bool:
+        """Whether a call is led to its pad by a jump: the pad, not the patch, pushes where the call
+        returns to."""
+        return self.is_short or self.nop > 0
+
 
 Thunks = Callable[[Instruction], Instruction | None]
 """What a direct call or jump to a thunk does in the end: a kernel's compiler writes

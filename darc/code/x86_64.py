@@ -31,6 +31,7 @@ from darc.model.ftree import CallKind
 
 PATCH_LENGTH = 5  # bytes of a direct call or jump: what a patch needs at least
 SHORT_JUMP = 2  # bytes of the shortest jump
+_CONDITIONAL = 6  # bytes of a conditional jump that leads anywhere
 LONGEST_INSTRUCTION = 15
 _LONGEST_PATCH = LONGEST_INSTRUCTION
 
@@ -332,7 +333,7 @@ def _site(function: FunctionCode, instruction: Instruction, around: Surroundings
     address, back = int(instruction.ip), int(instruction.next_ip)
     if flow in (FlowControl.CALL, FlowControl.INDIRECT_CALL):
         target = branch_target(instruction)
-        if flow == FlowControl.CALL and target is None:
+        if target is None and not instruction.is_call_near_indirect:
             return None  # a system call or a far call
         if target == back:
             return None  # call $+5 reads its own address
@@ -349,6 +350,8 @@ def _site(function: FunctionCode, instruction: Instruction, around: Surroundings
             function, instruction, kind=CallKind.TAIL, target=target, slot=slot, around=around
         )
     if flow == FlowControl.INDIRECT_BRANCH:
+        if not instruction.is_jmp_near_indirect:
+            return None  # a far jump
         if _is_table_jump(function, instruction, around):
             return None
         rule = _frame_rule(function, address, around) or FRAME_AT_ENTRY
@@ -384,9 +387,11 @@ def _tail_site(
         length += _padding_behind(function, back, around)
     if is_conditional and not instruction.is_jcc_short_or_near:
         problem = "the jump depends on a counter"
-    elif length < PATCH_LENGTH:
+    elif _has_short_address(instruction):
+        problem = _UNUSUAL
+    elif length < (room := _CONDITIONAL if is_conditional else PATCH_LENGTH):
         length = instruction.len
-        displaced, problem = _displaced(function, instruction, around)
+        displaced, problem = _displaced(function, instruction, around, room)
         is_short = problem is not None
         if displaced:
             patch = int(displaced[0].ip)
@@ -405,6 +410,17 @@ def _tail_site(
         problem=problem,
         is_short=is_short,
     )
+
+
+_SEGMENTS = (Register.NONE, Register.FS, Register.GS, Register.CS)
+_UNUSUAL = "it has an unusual prefix"
+
+
+def _has_short_address(instruction: Instruction) -> bool:
+    """Whether its operand is found by the lower halves of registers, as in code for x32: a pad,
+    which pushes something first, would look elsewhere."""
+    registers = (instruction.memory_base, instruction.memory_index)
+    return instruction.op0_kind == OpKind.MEMORY and any(map(RegisterExt.is_gpr32, registers))
 
 
 def _padding_behind(function: FunctionCode, address: int, around: Surroundings) -> int:
@@ -447,8 +463,8 @@ def _call_site(
     displaced: tuple[Instruction, ...] = ()
     if slot is None:
         problem = "no frame information says where its caller's return address stands"
-    elif instruction.segment_prefix not in (Register.NONE, Register.FS, Register.GS, Register.CS):
-        problem = "the call has an unusual prefix"
+    elif instruction.segment_prefix not in _SEGMENTS or _has_short_address(instruction):
+        problem = _UNUSUAL
     elif instruction.len < PATCH_LENGTH:
         displaced, problem = _displaced(function, instruction, around)
         is_short = problem is not None
@@ -473,15 +489,15 @@ _NO_MOVE = {Mnemonic.ENDBR64, Mnemonic.SYSCALL, Mnemonic.CPUID, Mnemonic.RDTSC, 
 
 
 def _displaced(
-    function: FunctionCode, call: Instruction, around: Surroundings
+    function: FunctionCode, call: Instruction, around: Surroundings, room: int = PATCH_LENGTH
 ) -> tuple[tuple[Instruction, ...], str | None]:
-    """Instructions of the same block before a short call, enough for a patch to fit."""
+    """Instructions of the same block before a short call, enough for a patch of ``room`` bytes."""
     taken: list[Instruction] = []
     length = call.len
     address = int(call.ip)
     if not function.complete:
         return (), "the function's jumps are not all known"
-    while length < PATCH_LENGTH:
+    while length < room:
         if address in function.targets or address == function.entry:
             return (), "a jump leads between the bytes that a patch needs"
         before = _before(function, address, 1)
@@ -612,6 +628,12 @@ _TRAPS = (FlowControl.INTERRUPT, FlowControl.EXCEPTION)
 """Filters of system calls, and handlers of SIGTRAP and SIGILL, may go by their addresses."""
 
 
+def _may_be_first(instruction: Instruction) -> bool:
+    if instruction.flow_control == FlowControl.INDIRECT_CALL:
+        return instruction.is_call_near_indirect and not _has_short_address(instruction)
+    return instruction.mnemonic not in _NEVER_FIRST and instruction.flow_control not in _TRAPS
+
+
 def read_prologue(
     function: FunctionCode, around: Surroundings, room: int = PATCH_LENGTH
 ) -> Prologue | str:
@@ -628,7 +650,7 @@ def read_prologue(
             return "a jump leads into its first bytes"
         if instruction.is_invalid:
             return "its first instructions cannot be decoded"
-        if instruction.mnemonic in _NEVER_FIRST or instruction.flow_control in _TRAPS:
+        if not _may_be_first(instruction):
             return "its first instructions cannot be moved"
         if instruction.flow_control in _CALLS and instruction.next_ip < function.entry + room:
             return "a call returns into its first bytes"

@@ -85,7 +85,7 @@ class PadWriter(Protocol):
         origin: int,
         landing: int | None = None,
     ) -> Pad:
-        """The pad of a call site, to stand at ``origin``; one that ``is_short`` jumps to it.
+        """The pad of a call site, to stand at ``origin``; one that ``is_jumped_from`` jumps to it.
 
         Raises:
             OutOfReachError: the program's code or data is too far from ``origin``.

@@ -4,7 +4,7 @@ A call site's pad, entered by the site's own ``call``, so that the return addres
 stack as the callee expects it::
 
         [R off the stack; instructions displaced by a short indirect call; push R]
-        [or, where only a short jump fits which goes through a relay: push R]
+        [or, where a jump leads here, as no call fits: push R]
         cmp dword [slot + 3], block     is the caller's frame one that a pad entered?
         je  on_path
     pass:
@@ -259,7 +259,7 @@ def call_pad(
     origin: int,
     landing: int | None = None,
 ) -> Pad:
-    """The pad of a call site, to stand at ``origin``; one that ``is_short`` jumps to it.
+    """The pad of a call site, to stand at ``origin``.
 
     ``site_data`` is the address of its ``struct darc_site``, ``blocks`` the bases of the pad
     blocks that its callers' landings or pads stand in. Where ``landing`` is given, what comes
@@ -270,7 +270,7 @@ def call_pad(
     """
     assert site.slot is not None
     asm = _Assembler(origin)
-    if not site.is_short:
+    if not site.is_jumped_from:
         asm.frame(0)
     if site.displaced:
         # They run with the stack as it was; then R, a constant of the site, comes back.
@@ -282,7 +282,7 @@ def call_pad(
             asm.instruction(instruction)
             moves -= instruction.stack_pointer_increment
         asm.moves(site.instruction)
-    if site.displaced or site.is_short:
+    if site.displaced or site.is_jumped_from:
         asm.frame(-8)
         asm.cell(b"\xff\x35", "back", site.back)  # push [rip + ...]
         asm.frame(0)

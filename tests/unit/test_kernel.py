@@ -222,7 +222,7 @@ def test_a_short_call_and_the_nop_behind_it_have_room_together(
     assert (found.patch, found.length, found.nop) == (CALLER + len(NOP), length, nop)
     assert (found.problem, found.displaced) == (None, ())
     assert program.patchable.site_problem(found) is None
-    assert found.is_short is bool(nop)
+    assert found.is_jumped_from is bool(nop)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,6 @@ def site(address: int, call: str, nop: str) -> Site:
         pointer=None,
         instruction=instruction,
         slot=rule,
-        is_short=True,
         nop=len(bytes.fromhex(nop)),
     )
 
