@@ -53,10 +53,11 @@ def preempt_at(image: KernelImage, bias: int) -> int:
 
 def stack_at(image: KernelImage, bias: int) -> int:
     """Where the end of the running task's stack is, seen from gs."""
-    found = image.values.get("cpu_current_top_of_stack")
-    if found is not None:
-        return seen_from_gs(found, bias)
-    return _per_cpu(image, bias, "pcpu_hot", types(image).offset("pcpu_hot", "top_of_stack"))
+    name = "cpu_current_top_of_stack"
+    is_hot = name not in image.values
+    return _per_cpu(
+        image, bias, name, types(image).offset("pcpu_hot", "top_of_stack") if is_hot else 0
+    )
 
 
 def _per_cpu(image: KernelImage, bias: int, name: str, in_hot: int) -> int:

@@ -25,6 +25,9 @@ from tests.kernel.test_analysis import TROUBLE
 SPINS = ("rwsem_spin_on_owner", "rt_mutex_slowlock_block", "rtmutex_spin_on_owner")
 """Where a task waits for a lock that one on the other processor holds, before it sleeps."""
 
+CALLED_TO_YIELD = ("__cond_resched", "preempt_schedule_thunk", "preempt_schedule")
+"""By what they call themselves another task gets the processor, not by an interrupt."""
+
 BARE = "mitigations=off"
 """The kernel has then written indirect calls over its compiler's calls of thunks: with a nop behind
 each, or, newer ones, filled up with prefixes."""
@@ -172,6 +175,28 @@ def test_a_lock_that_another_task_holds(name: str, parameters: str, tmp_path: Pa
             assert path[:2] == ("vfs_write", "ext4_file_write_iter"), done.gdb
             assert cause == "blocked" or path[-1] in SPINS, (causes, done.gdb)
         assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_processor_that_another_task_takes(name: str, tmp_path: Path) -> None:
+    """At the end of an interrupt: where the processor says whose stack that is on is not the same
+    in all of them. With PREEMPT_RT most others wait for the read's end, threads of interrupts do
+    not."""
+    with plain(name, "preempted", "maxcpus=1 preempt=full") as started:
+        done = started.debug(
+            tmp_path,
+            "darc start vfs_read --task preempted --peak last --start-ops 1000 --max-time 60",
+            "continue",
+            debugger.REPORT,
+            "darc waits",
+        )
+        assert done.report is not None, done.gdb
+        causes = {tuple(p["functions"]): p["cause"] for p in done.report["root_cause_paths"]}
+        told = {cause for path, cause in causes.items() if path[-1] not in CALLED_TO_YIELD}
+        wanted = {"preemption", "interrupt"} if name.endswith("rt") else {"preemption"}
+        assert wanted & told, (causes, done.gdb)
+        assert "meanwhile ran task" in done.gdb
 
 
 @pytest.mark.long

@@ -476,6 +476,24 @@ def test_what_an_interrupt_adds_to_preempt_count(
     assert tasks.interrupts_count(cast("KernelImage", image)) == int.from_bytes(code[-4:], "little")
 
 
+@pytest.mark.parametrize(
+    ("names", "place"),
+    [
+        ({"cpu_current_top_of_stack": COUNT}, COUNT),
+        ({"pcpu_hot": COUNT}, COUNT + 24),
+        ({"cpu_current_top_of_stack": TEXT + 0x8010}, TEXT + 0x8010),
+    ],
+    ids=["up to 6.1", "up to 6.14", "from 6.15 on"],
+)
+def test_where_the_running_tasks_stack_ends(
+    names: dict[str, int], place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By which an interrupt's handler is told whom it has interrupted."""
+    types = SimpleNamespace(offset=lambda *member: {("pcpu_hot", "top_of_stack"): 24}[member])
+    monkeypatch.setattr(tasks, "types", lambda _image: types)
+    assert tasks.stack_at(cast("KernelImage", Image({}, b"", **names)), 0) == place
+
+
 @pytest.mark.parametrize("code", [b"", adds(1 << 16, COUNT + 8), adds(3 << 16, COUNT), b"\x90"])
 def test_a_kernel_that_does_not_tell_what_an_interrupt_adds(code: bytes) -> None:
     """The usual bits are taken, and the user is told (by ``check``)."""
