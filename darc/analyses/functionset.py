@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from darc.agent.rows import MemberCounts
 from darc.analyses.analysis import Analysis, Step, Subject
@@ -46,7 +46,10 @@ _LEAST_EVERY = 1.0
 at most."""
 
 _HOT_SHARE = 0.01
-"""Of a processor: so much may the probe of one function take,"""
+"""Of a processor: so much may the probe of one function take, and so much"""
+
+_ALL_SHARE = 0.1
+"""of a processor may all of them take together,"""
 
 _HOT_COSTS = 10
 """where its calls are not longer than that many of it."""
@@ -57,6 +60,7 @@ class FunctionProfiles(Analysis):
 
     key = PROFILES
     _ended_early = Status.DONE
+    _all_share = _ALL_SHARE
 
     def __init__(
         self,
@@ -157,8 +161,9 @@ class FunctionProfiles(Analysis):
 
     def look(self) -> float:
         """Functions that are too hot go out at a stop that is asked for here: one whose probe
-        takes more than a hundredth of a processor, and whose calls are so short that the probe
-        tells little of them, but for those that stand out."""
+        takes more than a hundredth of a processor, or the hottest where all take more than a tenth,
+        and whose calls are so short that the probe tells little of them, but for those that stand
+        out."""
         if not self._set.is_in:
             return _LOOK_SECONDS / 10
         now, before = self._clock.seconds, self._looked
@@ -173,19 +178,22 @@ class FunctionProfiles(Analysis):
         self._looked = now, {function: one.calls for function, one in counts.items()}
         if now - self._gave_up < _BETWEEN_STOPS:
             return max(0.0, min(_LOOK_SECONDS, self._next_mark - now))
-        most = _HOT_SHARE * self._set.counting.hz * (now - before[0])
-        hot = (
-            self._row(function, one)
+        processor = self._set.counting.hz * (now - before[0])
+        shares = {
+            function: (one.calls - before[1].get(function, 0)) * cost / processor
             for function, one in counts.items()
             if function not in self._until
-            and (one.calls - before[1].get(function, 0)) * cost > most
-        )
-        self._hot = frozenset(
-            row.function
-            for row in hot
-            if row.quantile(0.99) < _HOT_COSTS * cost and not is_worth_its_probe(row, now, cost)
+        }
+        self._hot = hottest(
+            shares,
+            lambda function: self._is_short(function, counts[function], now, cost),
+            in_all=self._all_share,
         )
         return max(0.0, min(_LOOK_SECONDS, self._next_mark - now))
+
+    def _is_short(self, function: Function, one: MemberCounts, now: float, cost: int) -> bool:
+        row = self._row(function, one)
+        return row.quantile(0.99) < _HOT_COSTS * cost and not is_worth_its_probe(row, now, cost)
 
     @property
     def calls(self) -> Mapping[Function, int]:
@@ -367,6 +375,23 @@ class FunctionProfiles(Analysis):
             modules={},
             parts={PART: to_part(self._known)},
         )
+
+
+def hottest(
+    shares: Mapping[Function, float], may_go: Callable[[Function], bool], *, in_all: float
+) -> frozenset[Function]:
+    """Of functions whose probes take these ``shares`` of a processor those that are to be timed no
+    more, so that none takes more than a hundredth and all together no more than ``in_all``, as
+    far as they ``may_go``."""
+    gone = set()
+    rest = sum(shares.values())
+    for function in sorted(shares, key=lambda function: -shares[function]):
+        if shares[function] <= _HOT_SHARE and rest <= in_all:
+            break
+        if may_go(function):
+            gone.add(function)
+            rest -= shares[function]
+    return frozenset(gone)
 
 
 def _together(known: FunctionSet, hz: int) -> Profile:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from darc.analyses.functionset import hottest
 from darc.app.commands.start import as_profiled
 from darc.code.patterns import parse_patterns
 from darc.model.errors import NotFoundError, UsageError
@@ -57,6 +58,20 @@ def test_excess_rests_on_the_sum_that_was_measured() -> None:
 def test_a_rare_slow_call_beats_a_function_that_is_always_slow() -> None:
     slow, rare, fast = row("slow", {25: 500}), row("rare", {8: 9000, 22: 40}), row("fast", {6: 9})
     assert [one.function.name for one in ranked([fast, slow, rare])] == ["rare", "slow", "fast"]
+
+
+def test_no_function_is_too_hot_and_all_together_are_not() -> None:
+    shares = {function(f"f{n}", n): 0.004 for n in range(1, 50)}
+    few, hot = dict(list(shares.items())[:20]), function("hot", 99)
+
+    assert hottest(few, lambda _: True, in_all=0.1) == frozenset()
+    assert hottest(few | {hot: 0.02}, lambda _: True, in_all=0.2) == {hot}
+    assert hottest(few | {hot: 0.02}, lambda one: one != hot, in_all=0.2) == frozenset()
+    gone = hottest(shares | {hot: 0.02}, lambda _: True, in_all=0.11)
+    assert hot in gone
+    assert len(gone) == 1 + 22
+    stay = set(few)
+    assert hottest(shares, lambda one: one not in stay, in_all=0.01) == shares.keys() - stay
 
 
 def test_quantiles_are_those_of_bins_and_no_call_is_longer_than_the_longest() -> None:
