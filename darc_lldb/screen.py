@@ -94,8 +94,8 @@ class LldbScreen(Screen):
     @any_thread
     def complain(self, text: str) -> None:
         """Shows an error that is no command's."""
-        self.live(None)
-        _print(self._debugger.GetErrorFile(), text)
+        with self._line.held():
+            _print(self._debugger.GetErrorFile(), text)
 
 
 @functools.cache
