@@ -57,6 +57,9 @@ IN_LLDB_AT_NIGHT = pytest.mark.debuggers(GDB, LLDB, long=(LLDB,))
 """For tests of darc's own work on code and latencies, which is the same in every debugger: lldb has
 its turn in ``make test-long``."""
 
+NEWEST_AT_NIGHT = pytest.mark.debuggers(GDB, LLDB, NEWEST, long=(NEWEST,))
+"""For tests of signals and terminals, which take long: one lldb has its turn each time."""
+
 
 def gdb_alone(reason: str) -> pytest.MarkDecorator:
     """A test that lldb is spared among others that it is not: ``reason`` says why."""

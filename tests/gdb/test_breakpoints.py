@@ -30,13 +30,18 @@ SLOWER = (("300000", "12000000"), ("600000", "24000000"))
 
 CASES = [
     Case("cold"),
-    Case("cppclass"),
-    Case("coroutine"),
-    Case("exceptions", mode=("self",)),
     Case("exceptions", mode=("inside",)),
-    Case("longjmp"),
     Case("recursion"),
     Case("tail"),
+]
+MORE = [
+    pytest.param(case, marks=pytest.mark.long)
+    for case in (
+        Case("cppclass"),
+        Case("coroutine"),
+        Case("exceptions", mode=("self",)),
+        Case("longjmp"),
+    )
 ]
 
 
@@ -68,7 +73,7 @@ def check(done: Done, program: Path, args: tuple[str, ...], *paths: tuple[str, .
     assert "internal error" not in done.gdb
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", [*CASES, *MORE], ids=str)
 def test_fixture(case: Case, tmp_path: Path) -> None:
     program = slower(case.name, tmp_path)
     commands = [START.format(case.f0), "run", REPORT, "continue", EXIT]

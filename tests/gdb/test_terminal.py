@@ -16,11 +16,11 @@ from darc.debuggee import procfs
 from fixtures.build import build, find
 from tests.code import altered_code
 from tests.debugger import (
-    EVERYWHERE,
     GDB,
     IN_BOTH,
     LLDB,
     NEWEST,
+    NEWEST_AT_NIGHT,
     REPORT,
     ROOT,
     Server,
@@ -142,7 +142,7 @@ def test_the_live_line_at_ctrl_c(mixture: Terminal) -> None:
     mixture.wait_for(LIVE)
 
 
-@EVERYWHERE
+@NEWEST_AT_NIGHT
 def test_ctrl_c_then_on(mixture: Terminal) -> None:
     """At each Ctrl-C the program's own stack, and the analysis goes on afterwards."""
     mixture.command(f"darc start handle {ENDLESS}")
@@ -164,7 +164,7 @@ def test_ctrl_c_then_on(mixture: Terminal) -> None:
     assert ", 0 altered" in code
 
 
-@EVERYWHERE
+@NEWEST_AT_NIGHT
 def test_ctrl_c_on_a_server(running: Server, tmp_path: Path) -> None:
     with terminal(tmp_path, "-p", str(running.pid)) as gdb:
         gdb.command(f"darc start handle {ENDLESS}")
@@ -197,7 +197,7 @@ def test_the_server_outlives_gdb(moment: str, running: Server, tmp_path: Path) -
     assert running.finish() == 0
 
 
-@EVERYWHERE
+@NEWEST_AT_NIGHT
 @pytest.mark.parametrize("moment", ["profile", "descent"])
 def test_gdb_is_killed(moment: str, running: Server, tmp_path: Path) -> None:
     """Whoever attaches next finds the pads, and takes them out."""
@@ -214,7 +214,7 @@ def test_gdb_is_killed(moment: str, running: Server, tmp_path: Path) -> None:
     assert running.finish() == 0
 
 
-@EVERYWHERE
+@NEWEST_AT_NIGHT
 @pytest.mark.parametrize("moment", ["profile", "descent", "prompt"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_debugger_is_told_to_end(
@@ -245,7 +245,7 @@ def wait_until_it_hears(pid: int, number: signal.Signals) -> None:
         time.sleep(0.01)
 
 
-@EVERYWHERE
+@NEWEST_AT_NIGHT
 def test_its_terminal_is_gone(running: Server, tmp_path: Path) -> None:
     """While the program runs, as where a connection breaks: lldb hangs then, and would leave every
     patch in the program."""
@@ -295,7 +295,7 @@ def wait_until_it_runs(pid: int) -> None:
         time.sleep(0.01)
 
 
-@EVERYWHERE
+@NEWEST_AT_NIGHT
 @pytest.mark.parametrize("moment", ["goes on", "runs"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_debugger_is_told_to_end_in_batch(
@@ -321,7 +321,7 @@ def test_debugger_is_told_to_end_in_batch(
     assert running.finish() == 0
 
 
-@EVERYWHERE
+@NEWEST_AT_NIGHT
 @pytest.mark.parametrize("analysis", [f"darc start handle {ENDLESS}", "darc profile * --time 600s"])
 def test_debugger_of_threads_is_told_to_end(analysis: str, tmp_path: Path) -> None:
     """gdb waits for each of them at a stop, and would take the signal there: the program was sent

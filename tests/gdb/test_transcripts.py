@@ -86,6 +86,12 @@ SESSIONS = {
     "checkpoint of state": ("write_out", ["info inferiors", "info signals SIGURG", "info program"]),
 }
 
+AT_NIGHT = (
+    *("stepi from f0", "stepi with counts", "next over f0", "finish from the depth"),
+    *("return from f0", "call of f0", "watch writes deep", "awatch", "software watch in f0"),
+)
+"""Near others of these."""
+
 
 @pytest.fixture(scope="module")
 def program() -> Path:
@@ -112,7 +118,10 @@ def alone(folder: Path, program: Path, place: str, commands: list[str]) -> Done:
     return debug(folder, program, ARGS, [*begin, mark("session"), *commands, *END], gdb=PLAIN_GDB)
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if name in AT_NIGHT else ()) for name in SESSIONS],
+)
 def test_session(name: str, program: Path, tmp_path: Path) -> None:
     place, commands = SESSIONS[name]
     with_darc = probed(tmp_path, program, place, commands)

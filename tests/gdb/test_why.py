@@ -13,6 +13,7 @@ from tests.debugger import (
     DARC_GDB,
     EXIT,
     IN_BOTH,
+    IN_LLDB_AT_NIGHT,
     REPORT,
     Done,
     attempt,
@@ -43,7 +44,7 @@ def paths(answer: dict[str, Any]) -> list[list[str]]:
     return [path["functions"] for path in found if path["cause"] != "preemption"]
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_the_slow_function_and_its_cause(tmp_path: Path) -> None:
     """By itself, from profiles to the root cause; then the program goes on as it would have."""
     args = ("600000", "1")
@@ -77,7 +78,7 @@ def test_the_slow_function_and_its_cause(tmp_path: Path) -> None:
     assert (done.program_status, done.output) == undisturbed(program, args), done.gdb
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_a_program_that_works_in_a_library(tmp_path: Path) -> None:
     """None of its own functions is called again: the library's are timed that it is found in."""
     program, args = build("abroad"), ("4000000",)
@@ -89,7 +90,7 @@ def test_a_program_that_works_in_a_library(tmp_path: Path) -> None:
     assert [path[-2:] for path in paths(first)] == [["abroad_lookup", "abroad_rebuild"]], done.gdb
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_what_is_slow_comes_before_who_waits_for_work(tmp_path: Path) -> None:
     """Workers that wait take far more time than the one that is slow now and then."""
     again = [mark("again"), "darc start 1 --peak last", "darc stop"]
@@ -119,7 +120,7 @@ def test_nothing_stands_out(tmp_path: Path) -> None:
     assert f"no answer: {found['verdict']}" in done.gdb
 
 
-@IN_BOTH
+@IN_LLDB_AT_NIGHT
 def test_a_wait_in_poll_that_only_slow_calls_come_to(tmp_path: Path) -> None:
     """An answer that a request waits for is no work that a thread waits for."""
     done = debug(tmp_path, build("backend"), ("100000000",), [MOST, "run", REPORT, "kill"])
