@@ -32,6 +32,7 @@
 #define SI_QUEUE 0xffffffffUL /* si_code -1 */
 #define SIG_IGNORE 1 /* SIG_IGN; SIG_DFL is 0, a handler's address is more */
 #define EPERM 1
+#define ENOSYS 38
 #define SIG_UNBLOCK 1
 #define SIG_SETMASK 2
 

@@ -11,35 +11,76 @@ static int readable(const control *ctl, u64 address, u64 stack)
     return system_call(SYS_RT_SIGPROCMASK, ~0UL, address, 0, 8, 0, 0) == (u64)-22;
 }
 
+/* What an unwinder that begins at stack is about to look through. */
+struct unwinding {
+    const control *ctl;
+    u64 stack;
+    u64 end;     /* no frame of this stack is there or above, but such as the thread's own open calls know of */
+    u64 process; /* 0: no system call may be made */
+};
+
+/* A thread's storage lies above the stack that the C library gave it. */
+static inline u64 end_of(const control *ctl, u64 stack)
+{
+    u64 base = ctl->thread_key == DARC_BY_FS ? fs_base(ctl) : 0;
+    return base - stack < NEAR_STACK ? base : stack + NEAR_STACK;
+}
+
+static inline struct unwinding unwinding_at(const control *ctl, u64 stack)
+{
+    u64 process = ctl->no_calls ? 0 : system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0);
+    return (struct unwinding){ctl, stack, end_of(ctl, stack), process};
+}
+
+/* Copies count words, which lie in one page, where they can be read. Frames of other threads and what was a stack
+ * once may be near, and unmapped at any moment: the kernel copies, to whom a fault is nothing. */
+static int fetch(const struct unwinding *at, u64 address, u64 *words, u64 count)
+{
+    u64 here[2] = {(u64)words, 8 * count}, there[2] = {address, 8 * count};
+    if (at->process && PAGE(address) != PAGE(at->stack)) {
+        u64 done = system_call(SYS_PROCESS_VM_READV, at->process, (u64)here, 1, (u64)there, 1, 0);
+        if (done != (u64)-ENOSYS) /* a kernel without it */
+            return done == 8 * count;
+    }
+    if (!readable(at->ctl, address, at->stack))
+        return 0;
+    for (u64 i = 0; i < count; i++)
+        words[i] = ((volatile u64 *)address)[i];
+    return 1;
+}
+
 /* May the word at slot be written? A program may protect a page of its stack, or of another one that is
  * near. The kernel adds nothing to it, and says EFAULT where it may not. */
-static int writable(const control *ctl, u64 slot, u64 stack)
+static int writable(const struct unwinding *at, u64 slot)
 {
-    if (PAGE(slot) == PAGE(stack) || ctl->no_calls)
+    if (PAGE(slot) == PAGE(at->stack) || !at->process)
         return 1;
     return system_call(SYS_FUTEX, slot, FUTEX_WAKE_OP_PRIVATE, 0, 0, slot, FUTEX_ADD_NOTHING) != (u64)-14;
 }
 
 /* Only while it is this word: the frame may be another thread's, and gone by now. What may not be
  * written stays: an unwinder that comes as far finds a pad there. */
-static inline int exchange(const control *ctl, u64 stack, u64 slot, u64 word, u64 with)
+static inline int exchange(const struct unwinding *at, u64 slot, u64 word, u64 with)
 {
-    if (*(u64 *)slot != word || !writable(ctl, slot, stack))
-        return 0;
-    return __atomic_compare_exchange_n((u64 *)slot, &word, with, 0, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
+    return writable(at, slot)
+           && __atomic_compare_exchange_n((u64 *)slot, &word, with, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
+
+#define FETCHED 8 /* words: of the agent's 256 bytes of stack */
 
 /* A debugger has ended since, or room was made among the records: a coroutine's frames that were
  * copied out then may be back. */
-static COLD void hide_unrecorded(const control *ctl, u64 stack)
+static COLD void hide_unrecorded(const struct unwinding *at)
 {
-    for (u64 slot = stack & ~7UL; slot - stack < SCANNED || slot < stack; slot += 8) {
-        if ((slot & 4095) < 8 && !readable(ctl, slot, stack))
+    u64 words[FETCHED], size = sizeof(words), end = at->stack + SCANNED < at->end ? at->stack + SCANNED : at->end;
+    for (u64 address = at->stack & ~(size - 1); address < end; address += size) {
+        if (!fetch(at, address, words, FETCHED))
             return;
-        u64 word = *(u64 *)slot, back = own_back(ctl, word);
-        if (back)
-            exchange(ctl, stack, slot, word, back);
+        for (u64 i = 0; i < FETCHED; i++) {
+            u64 back = own_back(at->ctl, words[i]);
+            if (back)
+                exchange(at, address + 8 * i, words[i], back);
+        }
     }
 }
 
@@ -84,19 +125,19 @@ static void pass_record(const control *ctl, record *rec, const context *ctx)
 }
 
 /* Puts the landing's address back. */
-static int show_record(const control *ctl, record *rec, const context *ctx, u64 stack)
+static int show_record(const struct unwinding *at, record *rec, const context *ctx)
 {
-    u64 back = own_back(ctl, rec->pad_back), own = mark_of(rec, who_is(ctx)), now = mark_of(rec, SHOWING);
-    if (!back || !readable(ctl, rec->slot, stack)
+    u64 back = own_back(at->ctl, rec->pad_back), own = mark_of(rec, who_is(ctx)), now = mark_of(rec, SHOWING);
+    if (!back || !readable(at->ctl, rec->slot, at->stack)
         || !__atomic_compare_exchange_n(hidden_by(rec), &own, now, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return 0;
-    int is_shown = exchange(ctl, stack, rec->slot, back, rec->pad_back);
+    int is_shown = exchange(at, rec->slot, back, rec->pad_back);
     if (is_shown)
         rec->open = OPEN;
     if (__atomic_compare_exchange_n(hidden_by(rec), &now, is_shown ? 0 : own, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return is_shown;
     rec->open = HIDDEN; /* somebody has not waited any longer */
-    exchange(ctl, stack, rec->slot, rec->pad_back, back);
+    exchange(at, rec->slot, rec->pad_back, back);
     return 0;
 }
 
@@ -113,34 +154,35 @@ static inline int is_hidden_by(record *rec, const context *ctx)
 static void hide(control *ctl, u64 stack)
 {
     const context *ctx = find_context(ctl, stack, 0);
+    struct unwinding at = unwinding_at(ctl, stack);
     u64 count = ctl->record_count;
     for (u64 i = 0; i < count && i < record_room(ctl); i++) {
         u64 number = ((u32 *)ctl->record_list)[i] & (record_room(ctl) - 1);
         record *rec = &((record *)ctl->records)[number];
-        u64 slot = rec->slot;
-        if (slot < stack || !(rec->open || slot - stack < NEAR_STACK))
-            continue;
-        if (rec->context != (u64)ctx && slot - stack >= NEAR_STACK)
+        u64 slot = rec->slot, word, back;
+        int is_own = rec->open && rec->context == (u64)ctx;
+        if (slot < stack || (!is_own && slot >= at.end))
             continue;
         /* In a sandbox nobody can tell what is mapped: above a thread's stack there may be holes, and
          * records of stacks that were there. */
-        if (ctl->no_calls && !(rec->open && rec->context == (u64)ctx))
-            continue;
-        if (!readable(ctl, slot, stack))
+        if (ctl->no_calls && !is_own)
             continue;
         if (rec->open && has_mark(rec))
             pass_record(ctl, rec, ctx);
-        u64 word = *(volatile u64 *)slot, back = own_back(ctl, word);
-        if (back && exchange(ctl, stack, slot, word, back) && rec->open == OPEN && word == rec->pad_back)
+        if (!fetch(&at, slot, &word, 1))
+            continue;
+        back = own_back(ctl, word);
+        if (back && exchange(&at, slot, word, back) && rec->open == OPEN && word == rec->pad_back)
             rec->open = HIDDEN;
     }
     if (unlikely(ctl->scan && !ctl->no_calls))
-        hide_unrecorded(ctl, stack);
+        hide_unrecorded(&at);
 }
 
 /* The same for calls of a set, which know nothing of each other: all that are hidden are looked at. */
 static COLD void show_members(control *ctl, context *ctx, u64 stack)
 {
+    struct unwinding at = unwinding_at(ctl, stack);
     u64 count = ctl->record_count;
     ctx->idle = 0;
     BARRIER();
@@ -152,7 +194,7 @@ static COLD void show_members(control *ctl, context *ctx, u64 stack)
         if (rec->slot <= stack)
             leave_behind(ctl, rec);
         else
-            show_record(ctl, rec, ctx, stack);
+            show_record(&at, rec, ctx);
     }
     BARRIER();
     ctx->idle = DARC_FREE;
@@ -166,6 +208,7 @@ static void show(control *ctl, u64 stack)
         show_members(ctl, ctx, stack);
     if (!ctx || !ctx->op || !ctx->idle)
         return;
+    struct unwinding at = unwinding_at(ctl, stack);
     u64 now = tsc();
     record *rec = (record *)ctx->top;
     record *top = 0;
@@ -175,7 +218,7 @@ static void show(control *ctl, u64 stack)
         record *parent = (record *)rec->parent;
         if (is_hidden_by(rec, ctx) && rec->serial == ctx->serial) {
             if (rec->slot > stack) {
-                if (show_record(ctl, rec, ctx, stack))
+                if (show_record(&at, rec, ctx))
                     top = top ? top : rec;
             } else {
                 rec->open = 0;

@@ -37,6 +37,7 @@ static inline u64 fs_base(const control *ctl)
 #define SYS_SECCOMP 317
 #define SYS_PRCTL 157
 #define SYS_FUTEX 202
+#define SYS_PROCESS_VM_READV 310
 
 static inline u64 system_call(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 {

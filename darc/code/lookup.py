@@ -104,7 +104,8 @@ class Lookup:
         for site in self._program.function(entry).sites:
             if site.kind is CallKind.TAIL and site.target is not None:
                 is_named = module.image.symbols.at(site.target - module.bias) is not None
-                if not is_named and self._program.module_at(site.target) is module:
+                is_else = self._program.linkage.jump_slot(site.target) is not None  # in a library
+                if not (is_named or is_else) and self._program.module_at(site.target) is module:
                     address = site.target if live else site.target - module.bias
                     found.setdefault(site.target, f"*{address:#x}")
         return [text for text in found.values() if text]

@@ -163,7 +163,8 @@ def live(snapshot: Snapshot, style: Style, *, is_stepped: bool = False) -> Shown
         parts.append(calls_text(snapshot.profile.count))
     if snapshot.status is Status.PROFILING and _looks_for_peak(snapshot):
         parts.append(f"none in peak {snapshot.parameters.peak} yet")
-    if snapshot.peak is not None and snapshot.needed:
+    is_searching = snapshot.status is not Status.PROFILING  # a resumed one knows its peak before
+    if snapshot.peak is not None and snapshot.needed and is_searching:
         if snapshot.collected is None:
             parts.append(f"waits for {calls_text(snapshot.needed)} in {peak_name(snapshot.peak)}")
         else:

@@ -258,6 +258,12 @@ def test_two_threads_throw_for_some_seconds(tmp_path: Path) -> None:
     assert done.report["profile"]["count"] > 600000
 
 
+def test_exceptions_while_memory_comes_and_goes(tmp_path: Path) -> None:
+    """Where a stack was, on which calls were timed once, another thread maps one and unmaps it."""
+    done = run(tmp_path, build("spawning"), ("400000",), "darc profile * --time 600s", "run")
+    assert re.search(r"\d{5,} calls of \d+ functions", done.gdb), done.gdb
+
+
 def test_exceptions_of_a_stripped_static_program(tmp_path: Path) -> None:
     """Nothing tells where its unwinder is: followed all the same, or refused in words."""
     linked = build("throwing", pie=False, static=True)
@@ -869,7 +875,7 @@ def test_threads_of_io_uring_are_left_alone(tmp_path: Path) -> None:
 def test_code_that_is_read_anew(end: str, tmp_path: Path) -> None:
     """The program drops the pages of its own code, and darc's jumps with them: it is as without
     darc, and the user is told why no call was seen from then on."""
-    limit = "--max-time 500ms" if end == "late" else ""
+    limit = "--max-time 4s" if end == "late" else ""
     ops = "40000" if end == "ended" else "400000000"
     commands = [f"darc start handle --peak >150us {limit}", "run", REPORT]
     program = build("forgotten")

@@ -279,6 +279,19 @@ def test_callers_call_a_private_copy(stripped: bool, tmp_path: Path) -> None:
     assert 300 <= seen(done) <= 2000
 
 
+def test_what_a_function_ends_in_is_no_copy_of_it(tmp_path: Path) -> None:
+    """It jumps to a library's, by the entry of the PLT: nobody calls that in its place."""
+    code = """
+    #include <stdlib.h>
+    int work(const char *text) { return atoi(text); }
+    int main(void) { return 0; }
+    """
+    program = compiled(tmp_path, code, ["-O2", "-fno-inline"])
+    done = debug(tmp_path, program, (), ["darc start work --peak last", "run", "darc status"])
+    assert "ended before work was called" in done.gdb
+    assert "copy of it" not in done.gdb
+
+
 NAMESAKE = """
 #ifdef LIBRARY
 #ifdef OF_CLASS

@@ -20,7 +20,7 @@ from darc.model.ftree import (
     RootCausePath,
 )
 from darc.model.ops import ObjectKind, OpClass
-from darc.model.parameters import Parameters
+from darc.model.parameters import MOST_CALLS, Parameters
 from darc.model.part import parts_of
 from darc.model.peaks import PeakRange, find_peaks
 from darc.model.snapshot import Snapshot
@@ -35,6 +35,9 @@ from darc.views.treeview import ending_text, place
 from tests.unit import ops, samples
 
 PLAIN = Style()
+
+
+BEHIND = 'waited for the lock st.m, 75 %, 67 % of that held by thread 7 "janitor" in sweep: 5 calls'
 
 
 def bar_heights(drawing: str) -> dict[int, int]:
@@ -472,6 +475,13 @@ def test_the_live_line() -> None:
     )
 
 
+def test_the_live_line_of_what_is_resumed() -> None:
+    """Its peak is known before its profile: no call is searched yet."""
+    shown = samples.snapshot(status=Status.PROFILING, collected=7, needed=MOST_CALLS)
+    told = "darc: handle: profiling · 2000 calls · 12 probes · 1min15s"
+    assert render.live(shown, Style(200)) == told
+
+
 def test_the_live_line_says_that_it_waits_for_a_peak() -> None:
     """Which may never come: a hundred calls would be enough."""
     wanted = Parameters(peak=">2s")
@@ -582,7 +592,7 @@ def test_who_held_what_most_of_the_time_was_waited_for_is_told_first() -> None:
     )
     lines = render.paths(little, PLAIN).splitlines()
     assert lines[1:4] == [
-        '  most time: waited for the lock st.m, 75 %, held by thread 7 "janitor" in sweep: 5 calls',
+        f"  most time: {BEHIND}",
         "  'darc start handle --peak >40ms' looks into the longest calls alone",
         "  'darc waits' shows who kept them waiting",
     ]
@@ -604,7 +614,9 @@ def test_who_was_behind_is_told_with_the_paths(*, has_paths: bool, share: int) -
         waits=Waits(10, cycles, (lock,)),
     )
     lines = render.paths(shown, PLAIN).splitlines()
-    said = 'waited for the lock st.m, 75 %, held by thread 7 "janitor" in sweep: 5 calls'
+    said = (
+        'waited for the lock st.m, 75 %, 67 % of that held by thread 7 "janitor" in sweep: 5 calls'
+    )
     told = [line for line in lines if "janitor" in line]
     if share < 25:
         assert told == []

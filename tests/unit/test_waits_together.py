@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from darc.model.ops import ObjectKind
 from darc.model.waits import Holder, Role, WaitedFor, Waits, over_paths, together
-from darc.views.waitsview import draw_waits
+from darc.views.waitsview import draw_waits, waited_text
 
 
 def lock(name: str, cycles: int, path: tuple[str, ...] = ("lookup", "get")) -> WaitedFor:
@@ -49,3 +51,19 @@ def test_shards_that_several_functions_wait_for_are_one() -> None:
     found, other = over_paths(Waits(50, 1500, (*shards, lock("0x9", 30, ("put",)))))
     assert (found.name, found.count, found.cycles) == ("", 12, 1200)
     assert (other.name, other.count) == ("0x9", 1)
+
+
+def test_one_line_tells_who_had_it_for_most_of_the_wait() -> None:
+    def held(name: str, number: int, cycles: int, path: str) -> Holder:
+        return Holder(Role.HELD, name, (path,), cycles, 3, (number,))
+
+    workers = tuple(held(f"worker{n}", n, 15, "ask") for n in range(1, 6))
+    one = WaitedFor(ObjectKind.LOCK, "be_lock", ("ask",), 76, 6, 9, workers)
+    assert waited_text(one, 100, str) == (
+        "waited for the lock be_lock, 76 %, held by 5 threads in ask: 6 calls"
+    )
+    two = (held("janitor", 7, 56, "sweep"), held("compactor", 8, 20, "compact"))
+    assert waited_text(dataclasses.replace(one, holders=two), 100, str) == (
+        'waited for the lock be_lock, 76 %, 74 % of that held by thread 7 "janitor" in sweep: '
+        "3 calls"
+    )
