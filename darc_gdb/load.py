@@ -4,6 +4,9 @@ All of it or nothing: whatever goes wrong is one line, and nothing of darc stays
 file itself is for any Python 3, and has ASCII characters alone.
 """
 
+import collections.abc
+import contextlib
+import ctypes
 import os
 import signal
 import sys
@@ -78,8 +81,26 @@ def _load() -> "str | None":
     return "cannot load: " + why
 
 
+@contextlib.contextmanager
+def _ended_by_hangup() -> "collections.abc.Iterator[None]":
+    """SIGHUP ends gdb at once meanwhile, as there is nothing yet to leave. gdb itself would end
+    some time later, by then in the middle of an attach, and leave the program stopped."""
+    has_program = any(inferior.pid for inferior in gdb.inferiors())
+    if has_program or signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        yield
+        return
+    libc, before = ctypes.CDLL(None), ctypes.create_string_buffer(256)  # more than struct sigaction
+    libc.sigaction(int(signal.SIGHUP), None, before)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        libc.sigaction(int(signal.SIGHUP), before, None)
+
+
 # Not raised: gdb would show where in this file.
-_trouble = _load()
+with _ended_by_hangup():
+    _trouble = _load()
 if _trouble is not None:
     _line = " ".join(_trouble.split()).encode("ascii", "replace").decode("ascii")
     gdb.write(f"darc: {_line}\n", gdb.STDERR)

@@ -25,6 +25,9 @@ _LEAST_SECONDS = 1e-3
 LONG_SECONDS = 1.0
 """In which calls that are slow now and then are seen as a rule."""
 
+_RARE = 0.2
+"""Of the calls, at most, are slow now and then."""
+
 _MOST = 0.95
 """Of the calls of a peak: those beyond may be fast ones that were preempted."""
 
@@ -114,10 +117,11 @@ class PeakProfile:
     @property
     def may_lack_slow_calls(self) -> bool:
         """Whether it is of so short a time that slow calls may just not have come: there is one
-        peak, and none beyond."""
-        far = choose_peak("last", self._at_choice)
-        is_one = len(self._found()) == 1 and far is not None and far.number is not None
-        return is_one and self._seconds < LONG_SECONDS
+        peak, and no more beyond than so many of its calls that they are part of it."""
+        far, bins = choose_peak("last", self._at_choice), self._at_choice.bins
+        if len(self._found()) > 1 or far is None or self._seconds >= LONG_SECONDS:
+            return False
+        return far.number is not None or far.calls_in(bins) > _RARE * sum(bins.values())
 
     def told_of_last(self, spec: str | None, function: str) -> str | None:
         """What ``last`` has taken of a profile of ``function`` that has one peak only."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -142,6 +143,14 @@ def test_ctrl_c_while_it_loads_from_the_launcher(tmp_path: Path) -> None:
     done = plain(tmp_path, ["run"], {"DARC_PYTHONPATH": ""}, before=before)
     assert done.status == 130, done.gdb
     assert not re.search("Traceback|^KeyboardInterrupt|^darc:", done.gdb, re.M), done.gdb
+    assert done.output == b""
+
+
+def test_its_terminal_is_gone_while_it_loads(tmp_path: Path) -> None:
+    """It ends there; gdb alone would first come into the middle of the attach that is next."""
+    hangs_up = INTERRUPTS % "os.kill(os.getpid(), signal.SIGHUP); time.sleep(0.1)"
+    done = plain(tmp_path, ["run"], {}, before=f"exec({hangs_up!r})")
+    assert done.status == -signal.SIGHUP, done.gdb
     assert done.output == b""
 
 
