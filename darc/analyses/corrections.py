@@ -8,7 +8,7 @@ them. And what could not be told apart while votes were counted is told of each 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from darc.analyses.offvotes import OffVotes, Rules, conclude, own_time
 from darc.collectors.callees import is_others
@@ -41,19 +41,33 @@ def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: 
     for node, ending in found.endings.items():
         node.end = ending
     if found.preemption is None:
-        notes = [
-            f"{node.function.name} has the most time in only "
-            f"{found.voted.votes.get(node, Vote()).votes} of {len(ops)} calls that were kept "
-            "whole, of the time in which they had a processor or waited for something"
-            for node in found.disputed
-        ]
-        return notes + _of_ready(found.voted)
+        votes = {
+            node.function.name: found.voted.votes.get(node, Vote()).votes for node in found.disputed
+        }
+        return of_few(votes, len(ops)) + _of_ready(found.voted)
     for node in found.disputed:
         for below in node.walk():
             below.end, below.state, below.root_cause = None, NodeState.REJECTED, False
     if root.end is None:
         root.end = found.preemption
     return []
+
+
+def of_few(votes: Mapping[str, int], count: int) -> list[str]:
+    """Of functions, with how many of ``count`` kept ops they have the most time in."""
+    where = (
+        f"of {count} calls that were kept whole, of the time in which they had a processor or "
+        "waited for something"
+    )
+    if len(votes) <= _LISTED:
+        return [
+            f"{name} has the most time in {f'only {few}' if few else 'none'} {where}"
+            for name, few in votes.items()
+        ]
+    most = max(votes.values())
+    return [
+        f"{_listed(list(votes))} have the most time in {f'{most} at most' if most else 'none'} {where}"
+    ]
 
 
 def tell_blocked(paths: Iterable[RootCausePath], root: Fnode, kept: KeptOps, rules: Rules) -> None:

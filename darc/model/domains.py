@@ -5,6 +5,7 @@ session files.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from enum import Enum
 
 from darc.model.parameters import MAX_DEPTH, MAX_RESOLUTION, Loops, OnFinish, Probes
@@ -19,7 +20,8 @@ MAX_THREAD_ID = 1 << 22
 @dataclass(frozen=True)
 class Domain:
     """The values that one ``field`` of :class:`~darc.model.parameters.Parameters` takes: those of
-    a ``kind``, and ``None``, for which ``none`` is the word; ``unit`` is written behind a number.
+    a ``kind``, and ``None``, for which ``none`` is the word; ``unit`` is written behind a number: a
+    share is one in percent where that is ``%``.
     """
 
     field: str
@@ -56,7 +58,16 @@ class Domain:
         if value is None:
             assert self.none is not None
             return self.none
-        return f"{value:g}{self.unit}" if isinstance(value, float) else str(value)
+        if isinstance(value, float):
+            return f"{100 * value if self.unit == '%' else value:g}{self.unit}"
+        return str(value)
+
+    def whole_text(self, value: object) -> str:
+        """The same with every digit of a fraction, as files have it."""
+        if not isinstance(value, float):
+            return self.text(value)
+        number = Decimal(repr(value)) * (100 if self.unit == "%" else 1)
+        return f"{number:f}{self.unit}"
 
 
 def _task(text: str) -> int | str:

@@ -13,9 +13,8 @@ Reading is strict: whatever is not as :func:`to_text` would write it is refused 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -146,7 +145,7 @@ def to_text(stored: Stored) -> str:
         "function": stored.spec,
         "status": stored.status.value,
         "parameters": {
-            domain.name: _plain_text(domain.text, getattr(stored.parameters, domain.field))
+            domain.name: domain.whole_text(getattr(stored.parameters, domain.field))
             for domain in DOMAINS
         },
         "modules": dict(sorted(stored.modules.items())),
@@ -189,11 +188,6 @@ def to_text(stored: Stored) -> str:
 
 def _bins(bins: Mapping[int, int]) -> dict[str, int]:
     return {str(number): calls for number, calls in bins.items()}
-
-
-def _plain_text(text: Callable[[object], str], value: object) -> str:
-    """A value as ``set darc`` takes it, with every digit of a fraction."""
-    return format(Decimal(repr(value)), "f") if isinstance(value, float) else text(value)
 
 
 def _node(

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build
-from tests.debugger import PLAIN_GDB, REPORT, ROOT, attempt, debug
+from tests.debugger import LLDB, PLAIN_GDB, REPORT, ROOT, attempt, debug
+from tests.gdb.test_loading import plain
 from tests.system.test_switches import needs_permission
 
 PAGES = ROOT / "docs" / "extending"
@@ -152,6 +153,18 @@ def test_an_analysis_and_a_command(tree: Path, tmp_path: Path) -> None:
     assert "--start-time" in done.gdb
     assert "After so long it is told." in done.gdb
     assert "--decision-ops" not in done.gdb
+
+
+@pytest.mark.debuggers(LLDB)
+def test_an_analysis_and_a_command_in_lldb(tree: Path, tmp_path: Path) -> None:
+    """Nothing of it is written for a debugger."""
+    commands = ["darc rate handle --start-ops 2000 --batch 10", "run", "darc mean --of 99%"]
+    done = plain(tmp_path, commands, {}, load=tree / "darc_lldb" / "load.py")
+    assert re.search(r"^  handle is called \d+ times a second, of \d+ calls$", done.gdb, re.M), (
+        done.gdb
+    )
+    assert re.search(r"^  that is \d+ items a second$", done.gdb, re.M)
+    assert re.search(r"^darc: \d+ cycles on average$", done.gdb, re.M)
 
 
 def test_an_analysis_that_another_run_goes_on_with(tree: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from darc.analyses.corrections import (
     hear_ops,
     leave_out_all,
     leave_out_slight,
+    of_few,
     tell_blocked,
     tell_others,
     tell_unheard,
@@ -41,7 +42,7 @@ def test_a_function_that_waited_in_its_own_time_was_blocked() -> None:
     root, paths, kept = searched()
     waited = off(kept, MS // 2, 3 * MS, OffReason.BLOCKED)
     assert hear_ops(paths, root, waited, Rules()) == [
-        "fill has the most time in only 0 of 10 calls that were kept whole, "
+        "fill has the most time in none of 10 calls that were kept whole, "
         "of the time in which they had a processor or waited for something"
     ]
     assert paths[1].nodes[-1].end is not None, "it is told, and stays"
@@ -261,3 +262,17 @@ def test_where_the_depth_was_reached_nothing_else_is_told() -> None:
     samples.decide(paths[0].nodes[2].add_child(function, samples.site(60)), 7, 900, False)
     tell_others(ended_paths(root))
     assert last.end.note == MAX_DEPTH_NOTE
+
+
+def test_many_functions_that_few_calls_speak_for_are_one_line() -> None:
+    where = (
+        "of 19 calls that were kept whole, of the time in which they had a processor or waited for "
+        "something"
+    )
+    few = {"f": 2, "g": 0}
+    assert of_few(few, 19) == [
+        f"f has the most time in only 2 {where}",
+        f"g has the most time in none {where}",
+    ]
+    many = {f"f{number}": number % 3 for number in range(21)}
+    assert of_few(many, 19) == [f"f0, f1, f2 and 18 more have the most time in 2 at most {where}"]

@@ -4,9 +4,10 @@ import pytest
 
 from darc.app.commands.start import START
 from darc.app.parameters import PARAMETERS, Parameter, find_parameter, with_text
-from darc.model.domains import DOMAINS
+from darc.model.domains import DOMAINS, Domain
 from darc.model.errors import UsageError
 from darc.model.parameters import OnFinish, Parameters, Probes
+from darc.model.values import duration, share
 
 
 def test_every_field_is_declared_once() -> None:
@@ -21,6 +22,25 @@ def test_defaults_and_completions_can_be_typed(parameter: Parameter) -> None:
     assert with_text(Parameters(), parameter.name, parameter.example) is not None
     for word in parameter.values:
         parameter.read(word)
+
+
+_OTHERS = (
+    Domain("slow_above", duration(needs_unit=True), unit="s"),
+    Domain("part", share(in_percent=True), unit="%"),
+)
+
+
+@pytest.mark.parametrize("domain", [*DOMAINS, *_OTHERS], ids=lambda domain: domain.name)
+def test_what_is_written_is_read_as_it_was(domain: Domain) -> None:
+    """By the user, and from files, which have every digit."""
+    example = domain.read(domain.kind.example)
+    values = [example] if domain.none is None else [example, None]
+    for value in [*values, 1 / 3] if isinstance(example, float) else values:
+        whole, short = (domain.read(of(value)) for of in (domain.whole_text, domain.text))
+        if isinstance(value, float):
+            assert (whole, short) == (pytest.approx(value, rel=1e-15), pytest.approx(value, 1e-5))
+        else:
+            assert whole == short == value
 
 
 @pytest.mark.parametrize(
