@@ -65,9 +65,8 @@ def of_few(votes: Mapping[str, int], count: int) -> list[str]:
             for name, few in votes.items()
         ]
     most = max(votes.values())
-    return [
-        f"{_listed(list(votes))} have the most time in {f'{most} at most' if most else 'none'} {where}"
-    ]
+    few = f"{most} at most" if most else "none"
+    return [f"{_listed(list(votes))} have the most time in {few} {where}"]
 
 
 def tell_blocked(paths: Iterable[RootCausePath], root: Fnode, kept: KeptOps, rules: Rules) -> None:
