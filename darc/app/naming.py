@@ -129,11 +129,8 @@ def _plain(target: Target, name: str, path: Path, progress: Callable[[str], None
     if any(find_symbols([(one.symbols, 0)], name, progress) for _, one in libraries):
         return None
     check_elsewhere(target, name)
-    for one in (image, *(one for _, one in libraries)):
-        told = _near(name, one)
-        if told != not_found(name, ()):
-            return told
-    return not_found(name, ())
+    told = _near(name, image)
+    return told if told != not_found(name, ()) else _near(name, *(one for _, one in libraries))
 
 
 def _at_offset(
@@ -196,5 +193,5 @@ def _spellings(image: Image, addresses: set[int]) -> list[str]:
     return sorted({symbol_spelling(names[0]) for names in named if names})
 
 
-def _near(name: str, image: Image) -> str:
-    return not_found(name, (symbol.name for symbol in image.symbols))
+def _near(name: str, *images: Image) -> str:
+    return not_found(name, (symbol.name for image in images for symbol in image.symbols))

@@ -16,6 +16,7 @@ from darc.code.spelling import (
     ambiguous,
     find_symbols,
     is_cold_name,
+    near_names,
     not_found,
     shortened,
     split_offset,
@@ -76,8 +77,9 @@ class Lookup:
             return self._one(spec, set(filter(self._program.knows, inside)), hint)
         modules = self._program.names.modules_called(scope)
         if scope is not None and not modules:
+            near = near_names(scope[:-1], {one.name for one in self._program.modules})
             raise NotFoundError(
-                f"no loaded file is called {scope[:-1]}: 'info sharedlibrary' lists them"
+                f"no loaded file is called {scope[:-1]}{near}: 'info sharedlibrary' lists them"
             )
         found = _called(modules, name, self._progress)
         if not found and scope is None and not name.isidentifier():

@@ -67,6 +67,7 @@ TOLD = {
     "handel": "no function is called handel (near names: handle",
     "libtwise.so!first": "no library that is loaded with program is called libtwise.so (near",
     "libtwice.so!firts": "no function is called libtwice.so!firts (near names: first",
+    "sendmgs": "no function is called sendmgs (near names: sendmsg",  # nearer than 'second'
     "frist": "no function is called frist (near names: first",
 }
 """What may still come with a library."""
