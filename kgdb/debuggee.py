@@ -51,6 +51,7 @@ class KernelDebuggee(Debuggee):
     calibration_steps = 2
     tells_of_files = False
     tells_interrupts = True
+    unseen_waits = "the search ended before its last round, in which that is done"
 
     def __init__(self, remote: Remote) -> None:
         """Raises FormatError: the debugger's file is no kernel."""

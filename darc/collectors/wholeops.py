@@ -71,9 +71,13 @@ class PadOps(KeepsOps, SeesOpenCalls):
             kept,
             threads=known,
             sees_waits=self._sees_waits,
-            why_no_waits=self._debuggee.why_no_waits(self._program),
+            why_no_waits=self._why_no_waits(),
             sees_wake_ups=guards.has(Guard.WAKE),
         )
+
+    def _why_no_waits(self) -> str | None:
+        why = self._debuggee.why_no_waits(self._program)
+        return why if why is not None or self._sees_waits else self._debuggee.unseen_waits
 
     def running(self) -> Sequence[Running] | None:
         if not self._debuggee.is_readable_while_it_runs:

@@ -291,6 +291,10 @@ class Debuggee(ABC):
         """What the thread with that id, as the program knows it, is called."""
         return None
 
+    unseen_waits: str | None = None
+    """Why it was not seen what the calls that were kept waited for, where it may be; ``None``: that
+    may have one of several reasons."""
+
     def why_no_waits(self, program: Program) -> str | None:
         """Why it is not seen what its threads wait for; ``None`` where it may be."""
         del program

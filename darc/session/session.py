@@ -115,6 +115,8 @@ class Session:
         self._collecting = Collecting(assignment, way)
         self._takes_copies = way is None
         self._switches = SwitchWatch(debuggee.watch_switches, self.note)
+        self._taken_out: list[str] = []
+        """What is to say of what an earlier debugger had left."""
         self._unless_called: str | None = None
         """What to say where no call of f0 was seen."""
         self.collector: Collector
@@ -130,7 +132,9 @@ class Session:
             DarcError: it cannot be; whatever was changed was undone.
         """
         if self.foothold is None or self.foothold.identity != self.debuggee.identity:
-            self.notes += self.debuggee.pads.clean_up(self.program)  # before f0's code is read
+            # Before f0's code is read.
+            self._taken_out = self.debuggee.pads.clean_up(self.program)
+            self.notes += self._taken_out
         code = self.program.function(self._entry)
         if not code.parts:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
@@ -156,7 +160,7 @@ class Session:
             self.debuggee.absent(self.parameters),
             self.collector.opening(self._collecting.instead),
         )
-        return [text for text in found if text is not None]
+        return [*self._taken_out, *(text for text in found if text is not None)]
 
     def _install(self, code: FunctionCode, way: Way) -> None:
         collector = self.collector = self._collecting.new(way)

@@ -15,7 +15,7 @@ from darc.model.status import Status
 from darc.session.session import Message, Session
 from darc.target.outcome import Outcome
 from tests.fake_target import FakeThread
-from tests.unit.machine import MS, PLAIN, Debuggee, Machine
+from tests.unit.machine import MS, PLAIN, Debuggee, Machine, Pads
 from tests.unit.test_code_reading import Code
 from tests.unit.test_code_reading import assembled as assembled
 
@@ -209,6 +209,17 @@ def test_the_program_ends(bench: Bench) -> None:
     assert shown.profile is not None
     assert shown.profile.count == 10
     assert bench.session.take_message() is Message.END
+
+
+def test_what_an_earlier_debugger_had_left_is_told_at_once(
+    assembled: Assembled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the program goes on, and in the report."""
+    taken_out = "an earlier debugger had left 2 probes in the program: they were taken out"
+    monkeypatch.setattr(Pads, "clean_up", lambda *_: [taken_out])
+    session = Bench(assembled(PLAIN)).install().session
+    assert taken_out in session.openings
+    assert taken_out in session.snapshot().notes
 
 
 def test_a_collector_that_cannot_begin_leaves_nothing(
