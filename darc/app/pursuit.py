@@ -446,9 +446,9 @@ class Pursuit:
             reasons.append("it ended before all that is slow now and then was looked into")
         if reasons:
             return Verdict.UNKNOWN, reasons
-        if not known.rows and not known.seconds:
+        if not (known.rows or known.uncalled) or not known.seconds:
             why = "it ended before anything was timed: probes were still being made"
-            return Verdict.UNKNOWN, [why]
+            return Verdict.UNKNOWN, [why, *_not_timed(known)]
         if not known.rows:
             why = (
                 "no function that was timed was called: 'darc profile LIBRARY!*' times a library's"

@@ -605,6 +605,20 @@ def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None
     )
 
 
+def test_where_no_probe_was_made_nothing_is_said_of_calls() -> None:
+    """In a large program that begins, or at Ctrl-C while probes are made."""
+    session = session_of(None)
+    known = FunctionSet((), left_out=((function("f"), NO_TIME),), seconds=0.6)
+    why = Pursuit(20.0, Parameters()).known(
+        session, Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(known))
+    )
+    assert why.verdict is Verdict.UNKNOWN
+    assert why.reasons == (
+        "it ended before anything was timed: probes were still being made",
+        "1 function was not timed: the probes were not made in time",
+    )
+
+
 @pytest.mark.parametrize(
     ("called", "left", "can_tell"), [(3, 2000, False), (3, 2, True), (40, 2000, True)]
 )
