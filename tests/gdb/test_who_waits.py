@@ -172,7 +172,8 @@ def test_half_of_the_peak_each(tmp_path: Path) -> None:
     check_shares(tmp_path, told, "lock")
     objects = Counter(wait["object"] for op in slow_ops(told) for wait in op["waits"])
     assert set(objects) == {"log_lock", "cache_lock"}
-    first = r"waited for the lock (log|cache)_lock, \d+ %, held by thread \d+ .*\('darc waits'\)"
+    held = r"(\d+ % of that )?held by thread \d+ .*\('darc waits'\)"
+    first = rf"waited for the lock (log|cache)_lock, \d+ %, {held}"
     assert re.search(first, " ".join(done.gdb.split()))  # with the paths
     shown = done.section("waits")
     assert "flush_log" in shown
