@@ -46,6 +46,19 @@ static void watch_exit(control *ctl, u64 slot)
     ring_bell(ctl, 0, 0);
 }
 
+/* The thread ends without having caught what has left its calls (pthread_exit, and a cancellation): nobody is to
+ * show them. */
+static COLD void leave_hidden(control *ctl, const context *ctx, u64 slot)
+{
+    u64 count = ctl->record_count;
+    for (u64 i = 0; i < count && i < record_room(ctl); i++) {
+        u64 number = ((u32 *)ctl->record_list)[i] & (record_room(ctl) - 1);
+        record *rec = &((record *)ctl->records)[number];
+        if (rec->open == HIDDEN && rec->context == (u64)ctx && rec->slot < slot)
+            leave_behind(ctl, rec);
+    }
+}
+
 /* Another thread may have what this one has used, unless it ends in the middle of an op (also exit comes
  * by there). */
 static void watch_end(control *ctl, u64 slot)
@@ -54,6 +67,8 @@ static void watch_end(control *ctl, u64 slot)
     if (!ctx || !ctx->idle || (ctx->op && ((record *)ctx->op)->open == OPEN))
         return;
     ctx->op = 0;
+    if (ctl->mode == DARC_SET)
+        leave_hidden(ctl, ctx, slot);
     __atomic_store_n(&ctx->thread, DARC_ENDED, __ATOMIC_RELEASE);
 }
 

@@ -124,11 +124,12 @@ static void pass_record(const control *ctl, record *rec, const context *ctx)
     } while (!__atomic_compare_exchange_n(hidden_by(rec), &before, with, 0, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE));
 }
 
-/* Puts the landing's address back. */
+/* Puts the landing's address back. What is not of this stack stays hidden: that may be of a thread which had the
+ * context before, or memory may be something else by now. */
 static int show_record(const struct unwinding *at, record *rec, const context *ctx)
 {
     u64 back = own_back(at->ctl, rec->pad_back), own = mark_of(rec, who_is(ctx)), now = mark_of(rec, SHOWING);
-    if (!back || !readable(at->ctl, rec->slot, at->stack)
+    if (!back || rec->slot >= at->end || !readable(at->ctl, rec->slot, at->stack)
         || !__atomic_compare_exchange_n(hidden_by(rec), &own, now, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return 0;
     int is_shown = exchange(at, rec->slot, back, rec->pad_back);
