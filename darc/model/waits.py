@@ -174,6 +174,17 @@ def _as_one(same: Sequence[WaitedFor]) -> WaitedFor:
     )
 
 
+def most_of(one: WaitedFor) -> Holder:
+    """Who had it for most of the time, where it has holders: those that did the same are one,
+    whatever their names."""
+    most, *_ = _merged(replace(holder, thread="") for holder in one.holders)
+    key = most.role, most.path, most.is_outside
+    alike = (h for h in one.holders if (h.role, h.path, h.is_outside) == key)
+    names = {holder.thread for holder in alike}
+    name = names.pop() if len(names) == 1 else ""
+    return replace(most, thread=name, ops=min(most.ops, one.ops))
+
+
 def _merged(holders: Iterable[Holder]) -> tuple[Holder, ...]:
     """Those who do the same, as one."""
     alike: dict[object, list[Holder]] = defaultdict(list)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
 from darc.model.ops import KeptOps, ObjectKind
-from darc.model.waits import Holder, Role, WaitedFor, Waits, together
+from darc.model.waits import Holder, Role, WaitedFor, Waits, most_of, together
 from darc.views.words import calls_text, counted_were, name, way
 
 SHOWN = 6
@@ -172,7 +171,7 @@ def waited_text(one: WaitedFor, cycles: int, show: Callable[[str], str]) -> str:
     text += f", {100 * one.cycles / max(cycles, 1):.0f} %"
     if not one.holders:
         return text
-    most = _most_of(one)
+    most = most_of(one)
     whole = most.cycles >= _NEARLY_ALL * one.cycles
     of_it = "" if whole else f"{100 * most.cycles / one.cycles:.0f} % of that "
     return f"{text}, {of_it}{holder_text(most, one.kind, show)}"
@@ -180,22 +179,6 @@ def waited_text(one: WaitedFor, cycles: int, show: Callable[[str], str]) -> str:
 
 _NEARLY_ALL = 0.9
 """Of a wait: who had this part of it is told as if it were all."""
-
-
-def _most_of(one: WaitedFor) -> Holder:
-    """Who had it for most of the time: those that did the same are one, whatever their names."""
-    alike: dict[tuple[Role, tuple[str, ...], bool], list[Holder]] = {}
-    for holder in one.holders:
-        alike.setdefault((holder.role, holder.path, holder.is_outside), []).append(holder)
-    most = max(alike.values(), key=lambda holders: sum(holder.cycles for holder in holders))
-    names = {holder.thread for holder in most}
-    return dataclasses.replace(
-        most[0],
-        thread=most[0].thread if len(names) == 1 else "",
-        cycles=sum(holder.cycles for holder in most),
-        ops=min(sum(holder.ops for holder in most), one.ops),
-        threads=tuple(dict.fromkeys(number for holder in most for number in holder.threads)),
-    )
 
 
 _SOMEBODY = (Role.HELD, Role.HELD_FIRST, Role.WOKE)
