@@ -588,14 +588,17 @@ def test_what_is_waited_for_is_added_up_over_the_functions_that_wait() -> None:
     assert line in text
 
 
+def told_of(known: FunctionSet) -> Why:
+    """What is said where profiles have shown that and nothing was searched."""
+    shown = Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(known))
+    return Pursuit(20.0, Parameters()).known(session_of(None), shown)
+
+
 def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None:
-    session = session_of(None)
     reasons = (NO_TIME, too_many(MOST_FUNCTIONS), "it walks the stack")
     left_out = tuple((function(why), why) for why in reasons)
     known = dataclasses.replace(of(row("slow", {10: 12})), left_out=left_out, seconds=0.6)
-    why = Pursuit(20.0, Parameters()).known(
-        session, Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(known))
-    )
+    why = told_of(known)
     assert why.verdict is Verdict.UNKNOWN
     assert why.reasons == (
         "no function was called 100 times in 0.6s",
@@ -607,11 +610,8 @@ def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None
 
 def test_where_no_probe_was_made_nothing_is_said_of_calls() -> None:
     """In a large program that begins, or at Ctrl-C while probes are made."""
-    session = session_of(None)
     known = FunctionSet((), left_out=((function("f"), NO_TIME),), seconds=0.6)
-    why = Pursuit(20.0, Parameters()).known(
-        session, Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(known))
-    )
+    why = told_of(known)
     assert why.verdict is Verdict.UNKNOWN
     assert why.reasons == (
         "it ended before anything was timed: probes were still being made",
