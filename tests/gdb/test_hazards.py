@@ -264,6 +264,19 @@ def test_exceptions_while_memory_comes_and_goes(tmp_path: Path) -> None:
     assert re.search(r"\d{5,} calls of \d+ functions", done.gdb), done.gdb
 
 
+def test_threads_leave_on_stacks_that_go_at_once(tmp_path: Path) -> None:
+    """By pthread_exit and by a cancellation, from within calls that are timed: no other thread shows
+    what they have hidden."""
+    with running("departing", tmp_path) as program:
+        commands = ["darc profile * --time 4s", "continue", "darc stop"]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
+        wait_until_let_go(program.pid)
+        assert re.search(r"\d{4,} calls of \d+ functions", done.gdb), done.gdb
+        program.check()
+        assert not program.altered()
+        program.finish()
+
+
 def test_exceptions_of_a_stripped_static_program(tmp_path: Path) -> None:
     """Nothing tells where its unwinder is: followed all the same, or refused in words."""
     linked = build("throwing", pie=False, static=True)

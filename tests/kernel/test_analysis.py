@@ -63,6 +63,7 @@ def connected(
     machine: Machine, folder: Path, *commands: str, symbols: Path | None = None
 ) -> debugger.Done:
     """Runs darc-gdb in batch on the machine; a command that fails ends nothing."""
+    assert machine.alive, machine.last_words()
     connect = f"target remote {machine.target}"
     options = [*PATIENT, str(symbols or machine.symbols)]
     try:

@@ -147,8 +147,9 @@ from darc.target.ownthread import begin_thread
 def remove():
     with socket.socket(socket.AF_UNIX) as console:
         console.connect('{console}')
+        before = len(Path('{log}').read_text(errors="replace"))
         console.sendall(b"rmmod virtio_pci; echo is gon''e\\n")
-        while "is gone" not in Path('{log}').read_text(errors="replace"):
+        while "is gone" not in Path('{log}').read_text(errors="replace")[before:]:
             time.sleep(0.02)
     os.kill(os.getpid(), 2)
 
