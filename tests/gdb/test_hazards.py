@@ -265,7 +265,7 @@ def test_exceptions_while_memory_comes_and_goes(tmp_path: Path) -> None:
 
 
 def test_threads_leave_on_stacks_that_go_at_once(tmp_path: Path) -> None:
-    """By pthread_exit and by a cancellation, from within calls that are timed: no other thread shows
+    """By pthread_exit and by a cancellation, from within timed calls: no other thread shows
     what they have hidden."""
     with running("departing", tmp_path) as program:
         commands = ["darc profile * --time 4s", "continue", "darc stop"]
