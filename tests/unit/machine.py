@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 
 from iced_x86 import Instruction, Mnemonic
@@ -52,8 +53,10 @@ class Program(Code):
     interrupts: tuple[()] = ()
     has_more = False
 
-    def function(self, entry: int) -> FunctionCode:
-        return read_function(entry, self)
+    @functools.cached_property
+    def function(self) -> Callable[[int], FunctionCode]:
+        """By entry. It is read once: hundreds of calls of it are made."""
+        return functools.cache(lambda entry: read_function(entry, self))
 
     def function_at(self, address: int, name: str | None = None) -> Function:
         name = next(n for n, (start, end) in self.parts.items() if start <= address < end)
