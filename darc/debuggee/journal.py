@@ -30,6 +30,8 @@ _INT3 = 0xCC
 _SIZE_LIMIT = 1 << 26
 """Bytes of a journal that are read at most."""
 
+_FULL = "No space left on device"
+
 _LARGEST_RANGE = 1 << 56
 
 
@@ -167,11 +169,12 @@ class ProcessJournal(Journal):
     def _create(self, data: bytes, but: Path | None = None) -> None:
         """Makes the file, or goes on with one that is there, in the first folder that takes it;
         not the file ``but``."""
-        why = OSError("there is no folder for it" if but is None else "no space is left")
+        refused: dict[Path, str] = {}
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         flags |= os.O_NONBLOCK  # a pipe without a reader is none
         for folder in own_folders() if self._folders is None else self._folders:
             if folder / self._name == but:
+                refused[folder] = _FULL
                 continue
             descriptor = -1
             try:
@@ -181,15 +184,23 @@ class ProcessJournal(Journal):
                 if not _is_believed(os.fstat(descriptor), {os.geteuid()}):
                     raise OSError("it is somebody else's")
                 if not _goes_in(descriptor, data):
-                    raise OSError("no space is left")
+                    raise OSError(_FULL)
             except OSError as error:
-                why = error
+                refused[folder] = error.strerror or str(error)
                 if descriptor >= 0:
                     os.close(descriptor)
                 continue
             self._descriptor, self._file = descriptor, folder / self._name
             return
-        raise why
+        raise OSError(_why_nowhere(refused))
+
+
+def _why_nowhere(refused: Mapping[Path, str]) -> str:
+    """Why each of these folders takes no file; those that this system has not at all say nothing
+    that the others do not."""
+    there = {folder: why for folder, why in refused.items() if folder.parent.is_dir()}
+    told = [f"{folder.parent}: {why}" for folder, why in (there or refused).items()]
+    return "; ".join(told) or "there is no folder for it"
 
 
 def _goes_in(descriptor: int, data: bytes) -> bool:

@@ -234,8 +234,23 @@ def test_a_folder_that_becomes_full(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     noted = opened(folder)
     monkeypatch.setattr(os, "write", lambda descriptor, data: len(data) - 1)
-    with pytest.raises(TargetError, match="no space"):
+    with pytest.raises(TargetError, match="No space"):
         noted.patches([PATCH])
+
+
+def test_why_each_place_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A folder that a system need not have is no reason where others are."""
+    full, barred, absent = tmp_path / "full", tmp_path / "barred", tmp_path / "absent"
+    full.mkdir()
+    barred.mkdir()
+    (barred / "darc-0").write_text("a file")
+    monkeypatch.setattr(os, "write", lambda descriptor, data: len(data) - 1)
+    folders = [one / "darc-0" for one in (full, barred, absent)]
+    noted = ProcessJournal(os.getpid(), needed=True, folders=folders)
+    with pytest.raises(UnsupportedError) as told:
+        noted.open()
+    assert f": {full}: No space left on device; {barred}: {barred}/darc-0 is not" in str(told.value)
+    assert "absent" not in str(told.value)
 
 
 def test_journals_of_processes_that_are_gone_are_swept(folder: Path) -> None:
