@@ -35,7 +35,7 @@ def ask(launcher: str, command: Sequence[str], changed: Mapping[str, str]) -> st
 
     Raises:
         OSError: it does not start.
-        NoAnswerError: it does not end.
+        NoAnswerError: it does not end, or a signal has ended it.
     """
     with subprocess.Popen(
         command,
@@ -48,10 +48,17 @@ def ask(launcher: str, command: Sequence[str], changed: Mapping[str, str]) -> st
         start_new_session=True,
     ) as process:
         try:
-            return _wait(process, launcher, command)
+            told = _wait(process, launcher, command)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
+    if process.returncode < 0:
+        ended = f"{command[0]} was ended by {signal.Signals(-process.returncode).name}"
+        raise NoAnswerError(
+            f"{ended} as it was asked for its version of Python; "
+            f"see what it says: {shlex.join(command)}"
+        )
+    return told
 
 
 def _wait(process: subprocess.Popen[str], launcher: str, command: Sequence[str]) -> str:

@@ -76,6 +76,15 @@ def test_unfit_gdb_is_refused_in_one_line(folder: Path, answer: str, line: str) 
     assert done.stderr == f"darc-gdb: {folder / 'gdb'} {line}\n"
 
 
+def test_a_gdb_that_ends_by_a_signal_is_told(folder: Path) -> None:
+    """As it does by SIGABRT where it can open no more files: its Python is not to blame."""
+    write_gdb(folder, "kill -ABRT $$", "echo started")
+    done = darc_gdb(folder)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert "was ended by SIGABRT as it was asked" in line
+
+
 def test_missing_gdb_is_one_line(folder: Path) -> None:
     done = darc_gdb(folder)
     assert done.returncode == 1
