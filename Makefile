@@ -59,6 +59,7 @@ $(AGENT): $(wildcard darc/agent/*.c darc/agent/*.h darc/agent/*.S darc/agent/*.l
 		darc/debuggee/wordscan.c darc/code/callscan.c darc/agent/build.py | packages $(STAMP)
 	@$(PY) darc/agent/build.py
 	@touch $@
+	@echo 'setup: done; $(BIN)/darc-gdb and $(BIN)/darc-lldb are there'
 
 demo: setup
 	@program="$$($(PY) -m fixtures.build mixture)" && \
