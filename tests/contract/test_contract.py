@@ -56,7 +56,7 @@ def test_gdb(
     assert "\ncontract: kept\n" in done.gdb, done.gdb
 
 
-@pytest.mark.debuggers(LLDB, NEWEST)
+@pytest.mark.debuggers(LLDB, NEWEST, long=(NEWEST,))
 @pytest.mark.parametrize("check", CHECKS)
 def test_lldb(check: str, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if check in NOT_FOR_LLDB:

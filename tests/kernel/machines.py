@@ -11,9 +11,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from kgdb.vm import guest, kernels, machine, workloads
 from tests.debugger import DARC_GDB
@@ -66,6 +69,30 @@ def workload(
         started = machine.start(wanted, name, WATCHDOG_SECONDS)
         started.wait_for(guest.READY, WATCHDOG_SECONDS)
         yield started
+
+
+def shared(name: str, *arguments: str, **setup: Any) -> Callable[..., Any]:
+    """A fixture: the machine that :func:`workload` starts, which the tests of a module share. Where
+    one of them has ended it, the next begins with another one, and a warning has its last words."""
+    kept: list[tuple[machine.Machine, contextlib.ExitStack]] = []  # one at most
+
+    def end() -> None:
+        while kept:
+            kept.pop()[1].close()
+
+    def give(request: pytest.FixtureRequest) -> machine.Machine:
+        if kept and not kept[0][0].alive:
+            warnings.warn(f"the machine died:\n{kept[0][0].last_words()}", stacklevel=1)
+            end()
+        if not kept:
+            stack = contextlib.ExitStack()
+            kept.append((stack.enter_context(workload(name, *arguments, **setup)), stack))
+            module = request.node.getparent(pytest.Module)
+            assert module is not None
+            module.addfinalizer(end)
+        return kept[0][0]
+
+    return pytest.fixture(give)
 
 
 def assert_goes_on(started: machine.Machine) -> None:

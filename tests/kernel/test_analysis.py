@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from kgdb.vm import guest
 from kgdb.vm.machine import Machine
 from tests import debugger
+from tests.kernel import machines
 from tests.kernel.machines import (
     PATIENT,
     WATCHDOG_SECONDS,
@@ -51,12 +51,9 @@ TROUBLE = re.compile(
 )
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
-    """Its clock counts instructions: whatever else this machine does is no latency. Addresses are
-    as in the file, so that gdb's own commands know them."""
-    with workload("syncwrite", icount=True) as started:
-        yield started
+machine = machines.shared("syncwrite", icount=True)
+"""Its clock counts instructions: whatever else this machine does is no latency. Addresses are
+as in the file, so that gdb's own commands know them."""
 
 
 def connected(

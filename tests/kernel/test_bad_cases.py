@@ -39,10 +39,7 @@ def happen():
 """Something happens when the machine runs again after gdb has put in call sites' probes."""
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Machine]:
-    with workload("piperead") as started:
-        yield started
+shared = machines.shared("piperead")
 
 
 def at_work(started: Machine, folder: Path, what: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kgdb.vm.machine import Machine
+from tests.kernel import machines
 from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, debug, workload
 from tests.kernel.test_analysis import assert_unharmed
 
@@ -18,11 +19,8 @@ pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3 * WATCHDOG_SECONDS)]
 Holder = dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
-    """Its clock counts instructions: nothing that the host does is a wait."""
-    with workload("behind", icount=True, disk_iops=200) as started:
-        yield started
+machine = machines.shared("behind", icount=True, disk_iops=200)
+"""Its clock counts instructions: nothing that the host does is a wait."""
 
 
 def waits(machine: Machine, folder: Path, start: str) -> tuple[dict[str, Any], str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,8 @@ from elftools.elf.sections import SymbolTableSection
 from kgdb.vm import workloads
 from kgdb.vm.machine import Machine
 from tests import debugger
-from tests.kernel.machines import WATCHDOG_SECONDS, workload
+from tests.kernel import machines
+from tests.kernel.machines import WATCHDOG_SECONDS
 from tests.kernel.test_analysis import START, TEXT, assert_unharmed, connected, goes_by_commit
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
@@ -29,10 +29,7 @@ DIE_AT_WORK = (
 HIDDEN = r"Cannot access memory at address 0xffffffff[0-9a-f]{8}"
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
-    with workload("syncwrite", icount=True, parameters="pti=on") as started:
-        yield started
+machine = machines.shared("syncwrite", icount=True, parameters="pti=on")
 
 
 @pytest.fixture(scope="module")

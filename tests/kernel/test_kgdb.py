@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,10 +23,7 @@ START = "darc start vfs_read --task piperead --start-ops 150 --peak '>10ms'"
 SLEEP = ["vfs_read", "pipe_read", "schedule"]
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
-    with workload("piperead", kernel="kgdb") as started:
-        yield started
+machine = machines.shared("piperead", kernel="kgdb")
 
 
 GOES_ON = "python print('goes on', flush=True)"

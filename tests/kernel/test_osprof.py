@@ -5,24 +5,21 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kgdb.vm.machine import Machine
+from tests.kernel import machines
 from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, debug, workload
 from tests.kernel.test_analysis import assert_unharmed
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3 * WATCHDOG_SECONDS)]
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
-    """Its clock counts instructions; each case has a disk of its own."""
-    with workload("osprof", icount=True, disk_iops=200) as started:
-        yield started
+machine = machines.shared("osprof", icount=True, disk_iops=200)
+"""Its clock counts instructions; each case has a disk of its own."""
 
 
 def profiled(

@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kgdb.vm.machine import Machine
-from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, debug, workload
+from tests.kernel import machines
+from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, debug
 from tests.kernel.test_analysis import TEXT, TROUBLE, assert_unharmed, connected
 from tests.kernel.test_bad_cases import at_work
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
-    with workload("piperead", cpus=2) as started:
-        yield started
+machine = machines.shared("piperead", cpus=2)
 
 
 def profiled(machine: Machine, folder: Path, *commands: str) -> dict[str, dict[str, Any]]:

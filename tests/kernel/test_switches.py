@@ -4,14 +4,13 @@ that stays."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kgdb.vm.machine import Machine
-from tests.kernel import tracing
+from tests.kernel import machines, tracing
 from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, debug, workload
 from tests.kernel.test_analysis import TEXT, assert_unharmed
 
@@ -27,11 +26,8 @@ DIE_IN_SWITCHES = (
 """Kills gdb as soon as the probe of the scheduler has been written."""
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
-    """With two processors: who holds the lock runs on another one."""
-    with workload("filelock", cpus=2) as started:
-        yield started
+machine = machines.shared("filelock", cpus=2)
+"""With two processors: who holds the lock runs on another one."""
 
 
 def reported(machine: Machine, folder: Path, start: str, *before: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,6 +10,7 @@ from kgdb.vm import kernels
 from kgdb.vm.errors import VmError
 from kgdb.vm.machine import Machine
 from tests.debugger import PLAIN_GDB
+from tests.kernel import machines
 from tests.kernel.machines import assert_goes_on, darc_vm, debug, workload
 
 BUILD_SECONDS = 3600
@@ -19,10 +19,7 @@ BUILD_SECONDS = 3600
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(BUILD_SECONDS)]
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
-    with workload("stat", kernel="kgdb", cpus=2) as started:
-        yield started
+machine = machines.shared("stat", kernel="kgdb", cpus=2)
 
 
 def test_it_stops_for_a_debugger_and_goes_on_again_and_again(machine: Machine) -> None:
