@@ -108,8 +108,12 @@ def _of(pattern: str) -> str:
     return f"darc profile {pattern} --time 600s --top 1"
 
 
+_TO_ITS_END = "python gdb.selected_inferior().pid and gdb.execute('continue')"
+"""On a slow machine an analysis is over before the program is."""
+
+
 def _in_gdb(program: Path, arguments: tuple[str, ...], *commands: str) -> str:
-    return measure.run_darc(measure.GDB, (*commands, "run"), program, arguments)
+    return measure.run_darc(measure.GDB, (*commands, "run", _TO_ITS_END), program, arguments)
 
 
 # ------------------------------------------------------------------------ SQLite
