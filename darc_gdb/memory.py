@@ -10,14 +10,14 @@ import gdb
 
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
-from darc.target.batch import Batch
-from darc.target.memory import Hidden, Memory
+from darc.target.batch import BatchedMemory
+from darc.target.memory import Hidden
 from darc.target.ownthread import Turn, own_thread
 from darc_gdb.translated import translated
 
 
 @own_thread
-class GdbMemory(Memory):
+class GdbMemory(BatchedMemory):
     """That of gdb's selected inferior."""
 
     def __init__(self, turn: Turn) -> None:
@@ -30,7 +30,6 @@ class GdbMemory(Memory):
         """Whether the program may be a process of this machine."""
         self.in_handlers = False
         """Whether handlers of a stop are at work: no command of gdb's may be carried out."""
-        self._batch: Batch | None = None
         self._quiet = False
         """Whether darc writes beside gdb."""
         self._stale = False
@@ -137,41 +136,3 @@ class GdbMemory(Memory):
             return self.unlock(address, size)
         finally:
             self._batch = batch
-
-    def read(self, address: int, size: int) -> bytes:
-        return (self._read if self._batch is None else self._batch.read)(address, size)
-
-    def write(self, address: int, data: bytes) -> None:
-        (self._write if self._batch is None else self._batch.write)(address, data)
-
-    def write_code(self, address: int, data: bytes) -> None:
-        (self._write if self._batch is None else self._batch.write_code)(address, data)
-
-    @contextlib.contextmanager
-    def batched(self, fill: range) -> Iterator[None]:
-        if self._batch is not None:
-            yield
-            return
-        self._batch = Batch(self._read, self._write, fill)
-        try:
-            yield
-        finally:
-            try:
-                self.flush()
-            finally:
-                self._batch = None
-
-    def flush(self) -> None:
-        if self._batch is not None:
-            self._batch.flush()
-
-    @contextlib.contextmanager
-    def at_once(self) -> Iterator[None]:
-        self.flush()
-        batch, self._batch = self._batch, None
-        try:
-            yield
-        finally:
-            self._batch = batch
-            if batch is not None:
-                batch.forget()

@@ -96,7 +96,8 @@ class Calling:
         process = self._target.stopped()
         if procfs.in_sandbox_of_its_own(int(process.GetProcessID())):
             return None
-        return detours.make_call(process, thread, what, self._target.journal)
+        with self._target.memory.at_once():
+            return detours.make_call(process, thread, what, self._target.journal)
 
     def call_in(self, thread: lldb.SBThread, address: int, arguments: Sequence[int]) -> int:
         """Calls a function in this thread."""
@@ -127,7 +128,8 @@ class Calling:
         self._debugger.SetAsync(events is not None)
         self.at_work = True
         try:
-            yield call
+            with self._target.memory.at_once():
+                yield call
         finally:
             self.at_work = False
             self._debugger.SetAsync(asynchronous)

@@ -6,40 +6,47 @@ import lldb
 
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
-from darc.target.memory import Memory
+from darc.target.batch import BatchedMemory
 from darc.target.ownthread import Turn, own_thread
 from darc_lldb.inferior import Inferior
 
 _INT3 = 0xCC
 
+_PIECE = 512
+"""Bytes that lldb is asked for at once: it keeps as many together."""
+
 
 @own_thread
-class LldbMemory(Memory):
+class LldbMemory(BatchedMemory):
     """That of the program of ``inferior``."""
 
     def __init__(self, turn: Turn, inferior: Inferior) -> None:
         self.turn = turn
         self._inferior = inferior
 
-    def read(self, address: int, size: int) -> bytes:
+    def _read(self, address: int, size: int) -> bytes:
         process = self._inferior.stopped()
         # lldb keeps what it has read in large pieces, and forgets to forget it at a write. So it
         # is asked for no more than what stands under breakpoints, its own ones too.
         if not size:
             return b""
         with procfs.MemoryFile(int(process.GetProcessID())) as memory:
-            data = bytearray(memory.read(address, size))
-        at = data.find(_INT3)
-        while at >= 0:
+            seen = memory.read(address, size)
+        data = bytearray(seen)
+        for low in range(0, size, _PIECE):
+            first, last = seen.find(_INT3, low, low + _PIECE), seen.rfind(_INT3, low, low + _PIECE)
+            if first < 0:
+                continue
             error = lldb.SBError()
-            byte = process.ReadMemory(address + at, 1, error)
-            if error.Fail() or not byte:
-                raise TargetError(f"lldb: cannot read memory at {address + at:#x}")
-            data[at] = byte[0]
-            at = data.find(_INT3, at + 1)
+            known = process.ReadMemory(address + first, last + 1 - first, error)
+            if error.Fail() or len(known or b"") != last + 1 - first:
+                raise TargetError(f"lldb: cannot read memory at {address + first:#x}")
+            for at in range(first, last + 1):
+                if seen[at] == _INT3:
+                    data[at] = known[at - first]
         return bytes(data)
 
-    def write(self, address: int, data: bytes) -> None:
+    def _write(self, address: int, data: bytes) -> None:
         process = self._inferior.stopped()
         # What lldb-server keeps of the bytes under a breakpoint would be wrong afterwards.
         covered = [

@@ -8,9 +8,12 @@ where those that touch become one.
 
 from __future__ import annotations
 
+import contextlib
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 
 from darc.model.errors import TargetError
+from darc.target.memory import Memory
 
 _LINE = 1024
 """Bytes that are read at once; a reply of QEMU's gdbstub has room for 2047."""
@@ -140,6 +143,58 @@ class Batch:
         if end - start > _GAP or start not in self._fill or end not in self._fill:
             return None
         return self.read(start, end - start)
+
+
+class BatchedMemory(Memory):
+    """Memory of a debugger's whose reads and writes may wait."""
+
+    _batch: Batch | None = None
+
+    @abstractmethod
+    def _read(self, address: int, size: int) -> bytes:
+        """As :meth:`read`, from the program."""
+
+    @abstractmethod
+    def _write(self, address: int, data: bytes) -> None:
+        """As :meth:`write`, to the program."""
+
+    def read(self, address: int, size: int) -> bytes:
+        return (self._read if self._batch is None else self._batch.read)(address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        (self._write if self._batch is None else self._batch.write)(address, data)
+
+    def write_code(self, address: int, data: bytes) -> None:
+        (self._write if self._batch is None else self._batch.write_code)(address, data)
+
+    @contextlib.contextmanager
+    def batched(self, fill: range) -> Iterator[None]:
+        if self._batch is not None:
+            yield
+            return
+        self._batch = Batch(self._read, self._write, fill)
+        try:
+            yield
+        finally:
+            try:
+                self.flush()
+            finally:
+                self._batch = None
+
+    def flush(self) -> None:
+        if self._batch is not None:
+            self._batch.flush()
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        self.flush()
+        batch, self._batch = self._batch, None
+        try:
+            yield
+        finally:
+            self._batch = batch
+            if batch is not None:
+                batch.forget()
 
 
 def _pieces(lines: _Lines) -> Iterator[tuple[int, bytes]]:
