@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from darc.model.errors import DarcError
 
@@ -36,6 +37,18 @@ class Helping:
     def stands(self) -> None:
         """Nobody helps any more."""
         self._at = None
+
+    @contextlib.contextmanager
+    def interrupted(self) -> Iterator[None]:
+        """Nobody helps for a moment, as the debugger has stopped the program for itself: where it
+        ran, it is let go on and nobody tells."""
+        ran = self._at is not None
+        self.stands()
+        try:
+            yield
+        finally:
+            if ran:
+                self.goes_on(is_readable=True)
 
     def work(self, step: Callable[[float], bool]) -> float:
         """Has ``step`` work for so many seconds, if it is time for that: it tells whether there is

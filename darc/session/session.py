@@ -197,7 +197,11 @@ class Session:
 
     def modules_changed(self) -> None:
         """The program has loaded or unloaded a file, or executes another one."""
-        self._stands()
+        with self._helping.interrupted():
+            self._target.turn.claim()
+            self._see_modules()
+
+    def _see_modules(self) -> None:
         if not self._alive or self._target.pid is None:
             return
         if self.is_of_another():
@@ -287,7 +291,11 @@ class Session:
 
     def breakpoints_changed(self) -> None:
         """The user has set a breakpoint: darc's probes make way for it."""
-        self._stands()
+        with self._helping.interrupted():
+            self._target.turn.claim()
+            self._make_way()
+
+    def _make_way(self) -> None:
         if not self._alive:
             return
         why = self._unless_damaged(self.collector.make_way, None)

@@ -91,3 +91,19 @@ def test_what_fails_is_met_at_the_stop(bench: Bench) -> None:
     turns.goes_on(is_readable=True)
     bench.now += 1
     assert 0 < turns.work(fails) < 1
+
+
+def test_it_goes_on_after_a_stop_of_the_debuggers_own(bench: Bench) -> None:
+    """As for each file that the program loads; not where the program stood before."""
+    turns = Helping()
+    turns.goes_on(is_readable=True)
+    with turns.interrupted():
+        bench.now += 1
+        assert turns.work(bench.step) == math.inf
+    bench.now += 1
+    assert turns.work(bench.step) == 0.0
+    turns.stands()
+    with turns.interrupted():
+        pass
+    bench.now += 1
+    assert turns.work(bench.step) == math.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -258,6 +259,19 @@ def test_a_breakpoint_of_the_users_in_a_call_on_the_path(bench: Bench) -> None:
     bench.machine.target.user_breaks.places.add(bench.machine.code.symbols["w"])
     (note,) = [n for n in bench.session.snapshot().notes if "breakpoint of yours" in n]
     assert note.startswith("a breakpoint of yours stands in w: ")
+
+
+def test_who_prepares_goes_on_where_a_library_is_loaded(bench: Bench) -> None:
+    """The debugger stops the program for that, and lets it go on by itself."""
+    bench.session.before_resume()
+    assert bench.session.look_ahead() < math.inf
+    bench.session.modules_changed()
+    assert bench.session.look_ahead() < math.inf
+    bench.session.breakpoints_changed()
+    assert bench.session.look_ahead() < math.inf
+    bench.session.on_user_stop()
+    bench.session.modules_changed()
+    assert bench.session.look_ahead() == math.inf
 
 
 @pytest.mark.parametrize(("threads", "seen"), [(16, 100), (17, 136), (60, 480)])
