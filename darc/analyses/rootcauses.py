@@ -65,7 +65,7 @@ from darc.search.descent import (
     open_paths,
     outcome,
 )
-from darc.search.endings import widening
+from darc.search.endings import too_few, widening
 
 _CUT_SHORT = f"calls of it that take no pad were still being timed: {THEIRS}"
 
@@ -235,7 +235,8 @@ class RootCauses(Resumable):
         task, needed = self.parameters.task, self._needed
         if self._descent is not None:
             voted = min(self._collector.counting.voted, needed)
-            return f"; level {self._descent.level} had {voted} of {needed} calls inside the peak"
+            seen = f"level {self._descent.level} had {voted} of {needed} calls inside the peak"
+            return f"; {seen}{too_few(self._profile.in_peak_per_second, needed)}"
         if task is not None and not self._profile.grown.count:
             return f"; task {task} has not called it"
         return ""

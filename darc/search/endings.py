@@ -29,6 +29,15 @@ def widening(paths: int, level: int) -> list[str]:
     ]
 
 
+def too_few(per_second: float, needed: int) -> str:
+    """Of a search that time has ended with fewer calls inside the peak than the ``needed`` ones:
+    what may be done about it, where they come slowly; as the end of a line."""
+    if not 0 < per_second < needed:
+        return ""
+    often = f"{per_second:.1f} times a second" if per_second >= 0.1 else "less often than every 10s"
+    return f", which come {often}: give a longer --max-time, or fewer --decision-ops"
+
+
 def own_ending(node: Fnode, maxcount: int, note: str | None = None) -> Ending:
     """The ending of a path at ``node``, whose own time was chosen with ``maxcount`` votes.
 

@@ -15,7 +15,7 @@ from darc.model.parameters import Loops, Parameters
 from darc.model.status import Status
 from darc.search.contest import Contest
 from darc.search.descent import DIVIDES_NOTE, MAX_DEPTH_NOTE, Descent, Orders, Vote
-from darc.search.endings import widening
+from darc.search.endings import too_few, widening
 from darc.views.treeview import draw_tree
 from tests.unit.simulation import Routine, Simulation, added, chain, names
 
@@ -353,6 +353,21 @@ def test_a_tree_that_widens_has_many_paths_under_way() -> None:
     counted = {node: Vote(votes=5, ops=5) for node in simulation.root.children}
     simulation.descent.decide({simulation.root: Vote(ops=40), **counted}, 40)
     assert simulation.descent.under_way == 8
+
+
+@pytest.mark.parametrize(
+    ("per_second", "needed", "told"),
+    [
+        (0.0, 20, ""),
+        (400.0, 20, ""),
+        (0.9, 20, ", which come 0.9 times a second: give a longer --max-time"),
+        (0.01, 20, ", which come less often than every 10s: give a longer --max-time"),
+    ],
+)
+def test_what_to_do_where_calls_come_slowly(per_second: float, needed: int, told: str) -> None:
+    said = too_few(per_second, needed)
+    assert said.startswith(told)
+    assert bool(said) == bool(told)
 
 
 @pytest.mark.parametrize(("paths", "is_told"), [(1, False), (3, False), (64, True)])
