@@ -40,6 +40,9 @@ _MANY = 0.05
 _EXPECTED = 10
 """Calls of the peak, of which none coming is told."""
 
+_RARER = 10
+"""Times as seldom as by the profile: then the search waits for calls that hardly come any more."""
+
 _MORE_OFTEN = 3
 """Times as often as it may be by the profile: then calls come into the peak too often for it."""
 
@@ -165,7 +168,7 @@ class PeakProfile:
 
     def told_of_search(self, function: str) -> str | None:
         """Where the calls of ``function`` since the search began come into the peak as they should
-        not, by the profile: as good as never, or far more often."""
+        not, by the profile: as good as never, far more seldom, or far more often."""
         if self._peak is None:
             return None
         before, count = self.in_peak, self._at_choice.count
@@ -179,6 +182,12 @@ class PeakProfile:
                 f"peak, as {before} of {count} had done: the program does something else now, or "
                 "its calls wait until a time that a clock shows, and what the probes of their "
                 "calls take is taken out of that"
+            )
+        if before * since >= _RARER * count * (now + 3 * math.sqrt(now) + 3) > 0:
+            return (
+                f"{function}: {now} of its {since} calls since the search began came into the "
+                f"peak, and {before} of {count} before: slow calls have become rare, or the "
+                "program does something else now"
             )
         most = before + 3 * math.sqrt(before) + 3
         if now * count > _MORE_OFTEN * most * since > 0:

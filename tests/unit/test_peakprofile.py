@@ -47,6 +47,8 @@ def test_what_the_search_adds_leaves_the_profile_that_the_peak_was_chosen_in() -
         ({12: 1500, 19: 95, 24: 40}, None),  # they come in bursts
         ({12: 1500, 19: 95, 24: 0}, "none of its 1595 calls since the search began"),
         ({12: 1500, 19: 95, 22: 30}, None),  # they may have come short of it by what probes took
+        ({12: 40000, 19: 900, 24: 20}, "20 of its 40920 calls since the search began came into"),
+        ({12: 9000, 19: 900, 24: 60}, None),  # a third: they come in bursts
         ({12: 300, 19: 20, 24: 0}, None),  # so few may have none
         ({12: 500, 19: 95, 24: 1000}, "1000 of its 1595 calls since the search began came into"),
         ({}, None),
