@@ -161,6 +161,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         undo.callback(registry.disconnect, waiting)
     _LeaveHook(leaving, undo)
     _ContinueHook(app, undo)
+    _GoHook(undo)
     _BeginHook(undo)
 
 
@@ -200,10 +201,26 @@ class _ContinueHook(gdb.Command):
         if backend.TARGET.deciding.errand:
             return
         try:
+            backend.TARGET.is_let_go = False
             with ctrlc.waits(), backend.TARGET.memory.unnoticed():
                 backend.TARGET.hooks.goes_on()
         except Exception as error:
             raise gdb.GdbError(_tell(self._app, error)) from None
+
+
+class _GoHook(gdb.Command):
+    """Called by gdb before 'jump' and 'signal', which let the program go on as 'continue' does. The
+    patches are not put back yet, as it may go on in their midst: the monitor rings for them."""
+
+    def __init__(self, undo: contextlib.ExitStack) -> None:
+        super().__init__("maintenance darc-go", gdb.COMMAND_MAINTENANCE)
+        for command in ("jump", "signal"):
+            _hook(command, "maintenance darc-go", undo)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        with ctrlc.waits():
+            backend.TARGET.bell.see_to_it()
+        backend.TARGET.is_let_go = True
 
 
 class _BeginHook(gdb.Command):

@@ -82,6 +82,8 @@ class GdbTarget(Target):
         self._interrupted = False
         self.dies = False
         """Whether it has stopped for a signal that will probably be its end."""
+        self.is_let_go = False
+        """Whether the user has let it go on in another way than by 'continue' and by steps."""
 
     def listeners(self) -> Sequence[tuple[Any, Callable[[Any], None]]]:
         """What to connect with which of gdb's events."""
@@ -266,7 +268,7 @@ class GdbTarget(Target):
     @property
     @any_thread
     def goes_on_unseen(self) -> bool:
-        return self.screen.is_driven
+        return self.screen.is_driven or self.is_let_go
 
     def is_between_steps(self) -> bool:
         shown = gdb.execute("maint info breakpoints", to_string=True)
@@ -360,6 +362,7 @@ class GdbTarget(Target):
 
     def at_prompt(self) -> None:
         """Before every prompt and at every stop for the user."""
+        self.is_let_go = False
         self.inferiors.runs = False
         self.threads.moved()
         self.deciding.bury()

@@ -169,6 +169,16 @@ def test_breakpoints_at_and_in_timed_functions(program: Path, tmp_path: Path) ->
     assert probed.output == plain.output
 
 
+@pytest.mark.parametrize("how", ["jump *$pc", "signal 0"])
+def test_it_is_let_go_on_in_another_way(how: str, program: Path, tmp_path: Path) -> None:
+    """The search goes on as after 'continue', also where the user has deleted all breakpoints."""
+    stop = ["set confirm off", START, "tbreak flush", "run", "delete"]
+    done = debug(tmp_path, program, ("2000000",), [*stop, how, REPORT, "kill"])
+    assert "No root cause" not in done.gdb
+    assert done.report is not None, done.gdb
+    assert done.report["status"] == "root cause found", done.gdb
+
+
 @pytest.mark.parametrize("ending", range(6))
 @pytest.mark.parametrize("when", ["after the result", "while it is analysed"])
 def test_the_program_ends_as_it_would(ending: int, when: str, tmp_path: Path) -> None:
