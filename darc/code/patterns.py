@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from darc.code.demangle import display_name
+from darc.code.demangle import display_name, without_arguments, without_tags
 from darc.code.elf import Image
 from darc.code.modules import Module
 from darc.code.program import Program
@@ -55,7 +55,9 @@ class Pattern:
         if self.expression.fullmatch(symbol):
             return True
         shown = display_name(symbol)
-        return shown != symbol and self.expression.fullmatch(shown) is not None
+        plain = without_tags(shown)
+        names = {shown, plain, without_arguments(plain)} - {symbol}
+        return any(self.expression.fullmatch(name) for name in names)
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,8 @@ def _pattern(text: str) -> Pattern:
         return Pattern(text, scope, _expression(name, text))
     # The names of classes and namespaces before it may be left out.
     expression = re.compile(rf"(?:.*::)?(?:{fnmatch.translate(name)})", re.DOTALL)
-    words = () if "operator" in name or "[" in name else tuple(re.findall(r"\w+", name))
+    plain = without_arguments(name)  # 'int' is 'i' in a symbol
+    words = () if "operator" in name or "[" in name else tuple(re.findall(r"\w+", plain))
     return Pattern(text, scope, expression, words)
 
 

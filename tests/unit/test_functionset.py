@@ -110,6 +110,12 @@ def test_a_search_of_a_row_with_one_peak_is_as_any_other() -> None:
 @pytest.mark.parametrize(
     ("pattern", "symbol", "fits"),
     [
+        ("name", "_ZN5Store4nameB5cxx11Ev", True),  # Store::name[abi:cxx11]()
+        ("Store::*", "_ZN5Store4nameB5cxx11Ev", True),
+        ("nam", "_ZN5Store4nameB5cxx11Ev", False),
+        ("get", "_ZN5CacheIiE3getIcEEvT_", True),  # void Cache<int>::get<char>(char)
+        ("Cache::get", "_ZN5CacheIiE3getIcEEvT_", True),
+        ("Cache<int>::get<char>", "_ZN5CacheIiE3getIcEEvT_", True),
         ("read_*", "read_page", True),
         ("read_*", "pread_page", False),
         ("*", "anything", True),
