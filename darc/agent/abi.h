@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 45
+#define DARC_ABI_VERSION 46
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -82,7 +82,7 @@ typedef unsigned long u64;
 #define DARC_KEPT_FEW 1024         /* so many of the fastest are looked at in a round, as they are many */
 
 #define DARC_MAX_FROM 4            /* stretches of code of a function whose calls a walk times */
-#define DARC_CALL_BINS 48         /* of one thread's calls of one function of a set: 2^47 cycles are half a day */
+#define DARC_CALL_BINS 46         /* of one thread's calls of one function of a set: 2^45 cycles are four hours */
 
 /* Stand for addresses in the code that is copied into f0's pad (stubs.S). */
 #define DARC_THE_SITE 0x5173517351735173UL
@@ -625,6 +625,7 @@ struct darc_block {
     u32 serial;
     u32 member;   /* the number of the function, and 1 */
     u64 left;     /* calls that an exception or a longjmp has left: in no bin */
+    u64 recursions; /* calls within a call of its own: in no bin */
     u32 dropped;  /* calls that spanned a stop */
     u32 lost;     /* calls not timed as all landings were taken, */
     u32 foreign;  /* as they came from other than ordinary code, */

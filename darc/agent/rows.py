@@ -38,6 +38,13 @@ class MemberCounts:
     jumps: int
     """How often code had jumped there, and no call was to come back: likewise."""
     bins: Mapping[int, int]
+    recursions: int = 0
+    """Calls within a call of its own: in no other figure, but each passes a probe."""
+
+    @property
+    def passes(self) -> int:
+        """How often its probe was passed."""
+        return self.calls + self.recursions
 
     def merged(self, other: MemberCounts) -> MemberCounts:
         """The calls of both."""
@@ -53,6 +60,7 @@ class MemberCounts:
             lost=self.lost + other.lost,
             foreign=self.foreign + other.foreign,
             jumps=self.jumps + other.jumps,
+            recursions=self.recursions + other.recursions,
             bins=bins,
         )
 

@@ -59,7 +59,7 @@ class SetCounts:
             if count
             else b""
         )
-        names = ("calls", "sum", "max", "left", "dropped", "lost", "foreign", "jumps")
+        names = ("calls", "sum", "max", "left", "dropped", "lost", "foreign", "jumps", "recursions")
         places = {name: blob.fields[f"darc_block.{name}"] for name in ("member", *names)}
         first, length = blob.fields["darc_block.bins"]
         found: dict[int, MemberCounts] = {}

@@ -103,7 +103,7 @@ class FunctionProfiles(Analysis):
         self._known = FunctionSet(())
         self._probed = 0
         """How many functions had a probe at the latest look."""
-        self._looked: tuple[float, Mapping[Function, int]] = (0.0, {})
+        self._looked: tuple[float, Mapping[Function, MemberCounts]] = (0.0, {})
         """When the counts were looked at last, in seconds that the program ran, and the calls."""
         self._latest: tuple[float, Mapping[Function, MemberCounts]] = (0.0, {})
         """The same with all that was counted: what stays known of a program that is killed."""
@@ -175,12 +175,12 @@ class FunctionProfiles(Analysis):
         self._mark(now, counts)
         if self._hot or not due:
             return max(0.0, min(before[0] + _LOOK_SECONDS, self._next_mark) - now)
-        self._looked = now, {function: one.calls for function, one in counts.items()}
+        self._looked = now, counts
         if now - self._gave_up < _BETWEEN_STOPS:
             return max(0.0, min(_LOOK_SECONDS, self._next_mark - now))
         processor = self._set.counting.hz * (now - before[0])
         shares = {
-            function: (one.calls - before[1].get(function, 0)) * cost / processor
+            function: (one.passes - _passes(before[1].get(function))) * cost / processor
             for function, one in counts.items()
             if function not in self._until
         }
@@ -192,13 +192,15 @@ class FunctionProfiles(Analysis):
         return max(0.0, min(_LOOK_SECONDS, self._next_mark - now))
 
     def _is_short(self, function: Function, one: MemberCounts, now: float, cost: int) -> bool:
+        if one.recursions > one.calls and one.sum < _HOT_COSTS * one.recursions * cost:
+            return True  # what its calls seem to take is what its probe takes
         row = self._row(function, one)
         return row.quantile(0.99) < _HOT_COSTS * cost and not is_worth_its_probe(row, now, cost)
 
     @property
     def calls(self) -> Mapping[Function, int]:
         """Of each function, at the latest look. Any thread."""
-        return self._looked[1]
+        return {function: one.calls for function, one in self._looked[1].items()}
 
     @property
     def _next_mark(self) -> float:
@@ -375,6 +377,10 @@ class FunctionProfiles(Analysis):
             modules={},
             parts={PART: to_part(self._known)},
         )
+
+
+def _passes(known: MemberCounts | None) -> int:
+    return 0 if known is None else known.passes
 
 
 def hottest(

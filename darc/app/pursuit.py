@@ -579,8 +579,9 @@ def _went_out(known: FunctionSet) -> list[str]:
     if len(out) > _MOST_NAMED:
         names.append(f"{len(out) - _MOST_NAMED} more")
     return [
-        f"timed for a while only, as their calls are many and short: {', '.join(names)}; what is "
-        "slow in them less often was not seen: 'darc start' does not let them go out"
+        "timed for a while only, as their calls are many and short, or call themselves: "
+        f"{', '.join(names)}; what is slow in them less often was not seen: 'darc start' does not "
+        "let them go out"
     ]
 
 

@@ -111,7 +111,8 @@ def _rest(known: FunctionSet, shown: int) -> Iterator[Text]:
         )
     out = sum(row.until is not None for row in known.rows)
     if out:
-        yield Text(f"{out} went out, as their calls are many and short: 'out at' tells when", "dim")
+        why = "as their calls are many and short, or call themselves"
+        yield Text(f"{out} went out, {why}: 'out at' tells when", "dim")
     reasons = Counter(why for _, why in known.left_out)
     for why, count in reasons.most_common():
         yield Text(f"{count} not timed: {why}", "dim")

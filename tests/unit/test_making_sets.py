@@ -413,6 +413,39 @@ def test_what_stands_out_goes_out_when_enough_is_known_of_it(clock: Clock) -> No
     assert [one.name for one in suspects(analysis.known)] == ["f1"]
 
 
+class Recursive(Calls):
+    """One function has slow calls, in each of which it calls itself a thousand times: that is what
+    these take."""
+
+    def counts(self) -> Mapping[Function, MemberCounts]:
+        first, second = self.pads.functions
+        plain = super().counts()
+        n, own = round(1000 * (self.clock.now - self.begin)), self.call_cost
+        latency = 1500 * own
+        own_calls = dataclasses.replace(
+            plain[first],
+            calls=n,
+            sum=n * latency,
+            bins={latency.bit_length() - 1: n},
+            recursions=1000 * n,
+        )
+        return {first: own_calls, second: plain[second]} if n else {}
+
+
+def test_what_calls_itself_most_of_its_time_goes_out(clock: Clock) -> None:
+    """Its probe would be what is measured, in all that call it as well."""
+    made = Set(clock, 2, cost=0.01)
+    analysis = analysis_of(made, FunctionProfiles, seconds=2.0)
+    run(made, analysis)
+    made.counting = Recursive(clock, made.pads)
+    out: list[set[str]] = []
+    made.give_up = lambda functions: out.append({f.name for f in functions})  # type: ignore[method-assign]
+    while analysis.decide() is Step.GO_ON:
+        clock.now += 0.05
+        analysis.look()
+    assert out[0] == {"f0"}
+
+
 def test_a_stop_of_the_debuggers_own_puts_it_off_for_a_moment(clock: Clock) -> None:
     """As for each new thread: there is more to be done, at once."""
     made = Set(clock, 100, cost=0.01)

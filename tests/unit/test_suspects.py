@@ -538,7 +538,7 @@ def test_what_was_timed_for_a_while_only_is_told() -> None:
     why = pursuit.known(session, Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(known)))
     assert why.verdict is Verdict.NOTHING
     text = " ".join(status(shown(why), Style()).split())
-    assert "timed for a while only, as their calls are many and short: f7 (0.1s), f6 (0.1" in text
+    assert "their calls are many and short, or call themselves: f7 (0.1s), f6 (0.1" in text
     assert "f3 (0.1s), 2 more; what is slow in them less often was not seen" in text
 
 
