@@ -144,9 +144,21 @@ def _wakers(op: Op, begin: Event, end: int) -> list[Event]:
     ]
 
 
+def _is_lock(op: Op, begin: Event) -> bool:
+    """Whether a futex is a lock's: the thread itself releases what it has waited for. So do those
+    who released it meanwhile, one after the other; each wakes the next."""
+    return begin.kind is ObjectKind.FUTEX and any(
+        event.is_release
+        and event.object == begin.object
+        and event.thread == op.thread
+        and event.time > begin.time
+        for event in op.events
+    )
+
+
 def _parts(op: Op, begin: Event, releases: Sequence[Event], end: int) -> Iterator[WaitPart]:
     now = begin.time
-    if begin.kind in _DIVIDED:
+    if begin.kind in _DIVIDED or _is_lock(op, begin):
         role = Role.WOKE if begin.kind is ObjectKind.SEMAPHORE else Role.HELD
         for release in releases:
             yield WaitPart(now, release.time, role, release)
@@ -203,6 +215,7 @@ def merge(
     those of one."""
     found: dict[tuple[ObjectKind, str, tuple[str, ...]], _Object] = defaultdict(_Object)
     count = cycles = lost = not_followed = 0
+    ops = tuple(ops)
     for op in ops:
         count, cycles, lost = count + 1, cycles + op.latency, lost + op.lost_events
         waits = divide(op)
@@ -216,7 +229,16 @@ def merge(
                 _add(one.holders, part, op.number, begin.kind, name)
     objects = [_waited_for(key, one) for key, one in found.items()]
     objects.sort(key=lambda o: -o.cycles)
-    return Waits(count, cycles, tuple(objects), lost, not_followed)
+    return Waits(count, cycles, tuple(objects), lost, not_followed, moments_of(ops))
+
+
+def moments_of(ops: Iterable[Op]) -> int:
+    """Into how many groups ops fall whose calls overlap in time."""
+    moments, until = 0, -1
+    for op in sorted(ops, key=lambda op: op.start):
+        moments += op.start > until
+        until = max(until, op.end)
+    return moments
 
 
 def _add(holders: _Holders, part: WaitPart, op: int, kind: ObjectKind, name: Namer) -> None:

@@ -87,6 +87,10 @@ class WaitedFor:
     """So many objects are one here: see :func:`together`."""
 
 
+_TOGETHER = 3
+"""Ops to a moment from which on that is told."""
+
+
 @dataclass(frozen=True)
 class Waits:
     """Of the ops of one class."""
@@ -100,6 +104,15 @@ class Waits:
     """So many events there was no room for."""
     not_followed: int = 0
     """Cycles in which ops were blocked, of which there was no room to write down in what."""
+    moments: int = 0
+    """Into how many groups the ops fall whose calls overlap: those that wait together wait for the
+    same. 0: not known, as of files that do not tell."""
+
+    @property
+    def few_moments(self) -> int | None:
+        """The same where it is far less than there are ops, so that their number promises more than
+        they tell."""
+        return self.moments if 0 < _TOGETHER * self.moments <= self.ops else None
 
     @property
     def waited(self) -> int:

@@ -32,6 +32,7 @@ def to_part(waits: Mapping[OpClass, Waits]) -> dict[str, object]:
             "cycles": one.cycles,
             "lost": one.lost,
             "not_followed": one.not_followed,
+            "moments": one.moments,
             "objects": [object_to_json(waited) for waited in one.objects],
         }
         for kept_as, one in waits.items()
@@ -81,7 +82,7 @@ def from_part(content: object) -> dict[OpClass, Waits]:
 
 
 def _waits(content: object, where: str) -> Waits:
-    more = read_mapping(content, where).keys() & {"not_followed"}
+    more = read_mapping(content, where).keys() & {"not_followed", "moments"}
     found = read_object(content, where, " ".join(("ops cycles lost objects", *more)))
     rows = read_list(found["objects"], f"{where}.objects")
     return Waits(
@@ -90,6 +91,7 @@ def _waits(content: object, where: str) -> Waits:
         tuple(_waited_for(row, f"{where}.objects[{number}]") for number, row in enumerate(rows)),
         read_count(found["lost"], f"{where}.lost"),
         read_count(found.get("not_followed", 0), f"{where}.not_followed"),
+        read_count(found.get("moments", 0), f"{where}.moments"),
     )
 
 

@@ -75,5 +75,6 @@ def _waits_of(waits: Waits) -> dict[str, Any]:
         "waited": waits.waited,
         "lost": waits.lost,
         "not_followed": waits.not_followed,
+        "moments": waits.moments or None,
         "objects": [object_to_json(one) for one in waits.objects],
     }

@@ -63,7 +63,8 @@ def draw_waits(
 ) -> Iterator[Text]:
     """The lines; ``latency`` formats cycles."""
     mean = latency(waits.cycles / waits.ops) if waits.ops else "-"
-    yield Text(f"● {show(f0)}  {mean} on average, of {calls_text(waits.ops)} kept")
+    moments = moments_text(waits)
+    yield Text(f"● {show(f0)}  {mean} on average, of {calls_text(waits.ops)} kept{moments}")
     rest = max(0, waits.cycles - waits.waited - waits.not_followed)
     objects = together(waits.objects)
     rows = objects[:SHOWN]
@@ -84,9 +85,18 @@ def draw_waits(
         share = _share(against.waited, against.cycles).strip()
         mean = latency(against.cycles / against.ops)
         yield Text(f"the fastest peak: {mean} on average, {share} of it in waits", "dim")
+    if moments:
+        told = "these calls waited together: who had it may be another at other moments"
+        yield Text(f"{told}; more '--decision-ops' keep more", "dim")
     if waits.lost:
         many = counted_were(waits.lost, "release")
         yield Text(f"{many} not noted, there was no room: who held what then is not known", "dim")
+
+
+def moments_text(waits: Waits) -> str:
+    """At how many moments the ops were, where these are few; as the end of a line."""
+    few = waits.few_moments
+    return "" if few is None else f", at {few} moment{'s' if few > 1 else ''}"
 
 
 def _holder_lines(

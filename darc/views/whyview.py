@@ -13,7 +13,7 @@ from darc.model.snapshot import Answer, Snapshot, Why
 from darc.model.waits import over_paths
 from darc.model.why import Suspect, Tail, Verdict
 from darc.views.treeview import decided, ending_text
-from darc.views.waitsview import is_due_to_somebody, quota_text, waited_text
+from darc.views.waitsview import is_due_to_somebody, moments_text, quota_text, waited_text
 from darc.views.words import calls_text, functions_text, stood_still, typed, way
 
 Show = Callable[[str], str]
@@ -163,7 +163,10 @@ def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
         yield Text(f"    {had} for {part} of the time")
     for one in [one for one in over_paths(waits) if is_due_to_somebody(one)][:1]:
         if one.cycles >= _LEAST_WAIT * waits.cycles:
-            yield Text(f"    {waited_text(one, waits.cycles, show)}")
+            told = waited_text(one, waits.cycles, show)
+            moments = moments_text(waits)
+            of = f" (of {calls_text(waits.ops)}{moments})" if moments else ""
+            yield Text(f"    {told}{of}")
 
 
 def _further(known: Why, show: Show) -> Iterator[str]:

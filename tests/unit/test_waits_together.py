@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from darc.model.ops import ObjectKind
+from hypothesis import given
+from hypothesis import strategies as st
+
+from darc.analyses.waits import moments_of
+from darc.model.ops import ObjectKind, Op, OpClass
 from darc.model.waits import Holder, Role, WaitedFor, Waits, over_paths, together
 from darc.views.waitsview import draw_waits, waited_text
 
@@ -34,6 +38,28 @@ def test_the_lines_say_how_many() -> None:
     lines = [line.plain for line in draw_waits(waits, None, "get", lambda cycles: f"{cycles:.0f}")]
     assert lines[1] == "├─   4 %  waited for 4 locks in lookup ← get: 8 calls"
     assert lines[2] == '│  ├─   4 %  held by thread 7 "store" in sweep ← run: 8 calls'
+
+
+def test_calls_that_waited_together_are_few_answers() -> None:
+    """Nineteen calls behind one holder say no more of who has it than one."""
+    waits = Waits(19, 10_000, (lock("cache", 9000),), moments=2)
+    lines = [line.plain for line in draw_waits(waits, None, "get", lambda cycles: f"{cycles:.0f}")]
+    assert lines[0].endswith("of 19 calls kept, at 2 moments")
+    assert "who had it may be another at other moments" in lines[-1]
+    apart = dataclasses.replace(waits, moments=15)
+    lines = [line.plain for line in draw_waits(apart, None, "get", lambda cycles: f"{cycles:.0f}")]
+    assert lines[0].endswith("of 19 calls kept")
+    assert "moments" not in lines[-1]
+
+
+@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 100)), max_size=30))
+def test_moments_are_where_no_call_is_under_way_between(calls: list[tuple[int, int]]) -> None:
+    ops = [
+        Op(number, OpClass.IN_PEAK, 1, 2 * start, 2 * (start + length), 0, length)
+        for number, (start, length) in enumerate(calls, 1)
+    ]
+    busy = {at for start, length in calls for at in range(2 * start, 2 * (start + length) + 1)}
+    assert moments_of(ops) == sum(at - 1 not in busy for at in busy)
 
 
 def test_the_same_lock_is_one_whatever_leads_to_it() -> None:

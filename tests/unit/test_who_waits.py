@@ -54,6 +54,19 @@ def test_who_has_the_lock_when_the_thread_has_had_it_held_nobody_up() -> None:
     assert found == [[(Role.HELD, 0, 1 * MS)]]
 
 
+def futex(event: Event) -> Event:
+    return replace(event, kind=ObjectKind.FUTEX)
+
+
+def test_a_futex_that_is_passed_on_is_a_lock() -> None:
+    """Whoever releases it wakes one of those that wait, and that one the next."""
+    events = [wait(0), release(10 * MS, A), release(11 * MS, B), release(12 * MS, MINE)]
+    found = told(op(*map(futex, events)))
+    assert found == [[(Role.HELD, 0, 10 * MS), (Role.HELD, 10 * MS, 11 * MS)]]
+    found = told(op(*map(futex, events[:3])))
+    assert found == [[(Role.WOKE, 0, 11 * MS)]], "nobody knows that it is one"
+
+
 def test_a_later_sleep_is_another_matter() -> None:
     sleeps = (asleep(1000, 1 * MS), asleep(1 * MS + 1000, 9 * MS))
     found = told(op(wait(0), release(1 * MS - 500, A), off=sleeps))
