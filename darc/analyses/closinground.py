@@ -7,8 +7,9 @@ import math
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
+from darc.analyses.waits import moments_of
 from darc.model.ftree import Fnode, RootCausePath
-from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT
+from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, Op
 from darc.search.contest import call_sites
 from darc.search.descent import Orders
 
@@ -33,6 +34,19 @@ def closing_seconds(rate: float) -> float:
 def is_frequent(rate: float) -> bool:
     """Whether enough calls inside the peak come meanwhile, where so many come a second."""
     return rate * _CLOSING_SECONDS >= LEAST_FOR_ESTIMATES
+
+
+LENGTHENED_SECONDS = 0.5
+"""For how long more, where all ops waited together."""
+
+_MOMENT = 3
+"""Ops from which on that is so, for each moment."""
+
+
+def waited_together(ops: Sequence[Op]) -> bool:
+    """Whether ops that waited for others are of far fewer moments than they are."""
+    waited = [op for op in ops if op.events]
+    return len(waited) >= LEAST_FOR_ESTIMATES and _MOMENT * moments_of(waited) <= len(waited)
 
 
 def closing_calls(decision_ops: int | None, is_frequent: bool) -> int:

@@ -15,10 +15,12 @@ from collections.abc import Set as AbstractSet
 
 from darc.analyses.analysis import Resumable, Step, Subject
 from darc.analyses.closinground import (
+    LENGTHENED_SECONDS,
     closing_calls,
     closing_orders,
     closing_seconds,
     is_frequent,
+    waited_together,
 )
 from darc.analyses.corrections import (
     hear_ops,
@@ -134,6 +136,8 @@ class RootCauses(Resumable):
         """While breakpoints time calls that took no pad."""
         self._ops = RoundOps(self._program, self._switches, self.root, resumed)
         self._has_decided = False
+        self._has_lengthened = False
+        """Whether the closing round was made longer."""
         self._closing_until: float | None = None
         """In seconds that the program has run: until then ops are kept on which no decision rests,
         with all calls on the paths timed."""
@@ -177,7 +181,7 @@ class RootCauses(Resumable):
         if self._descent is None:
             return self._look_at_profile()
         if self._closing_until is not None:
-            return self._conclude()
+            return Step.GO_ON if self._is_lengthened() else self._conclude()
         votes, counted = self._collector.timing.votes(), self._collector.counting.voted
         if counted < self._needed:
             self._collector.counting.await_more(self._needed)
@@ -490,6 +494,21 @@ class RootCauses(Resumable):
         self._needed = closing_calls(self.parameters.decision_ops, is_frequent(rate))
         self._collector.counting.await_in_peak(self._needed)
         return True
+
+    def _is_lengthened(self) -> bool:
+        """Whether the closing round goes on for a while, as all of its ops waited together: many
+        threads that one holder blocks are kept at once, and tell of that one alone."""
+        keeper, now = self._collector.ops, self._clock.seconds
+        if keeper is None or self._has_lengthened or self._closing_until is None:
+            return False
+        if now >= self._closing_until:
+            return False
+        with contextlib.suppress(TargetError):
+            self._has_lengthened = waited_together(keeper.kept_ops().sample(OpClass.IN_PEAK))
+        if self._has_lengthened:
+            self._closing_until = now + LENGTHENED_SECONDS
+            self._collector.counting.await_user()  # or that time
+        return self._has_lengthened
 
     def _conclude(self, alive: bool = True) -> Step:
         """The closing round is over."""

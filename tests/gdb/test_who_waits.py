@@ -138,7 +138,7 @@ def test_successive_holders_have_their_own_shares(tmp_path: Path) -> None:
         ("barrier", "barrier", "meeting", "meet", "woke", "arrive_late"),
         ("readers", "read-write lock", "table_lock", "change_table", "held", "read_table"),
         ("writer", "read-write lock", "table_lock", "look_up", "held", "write_table"),
-        ("futex", "futex", "own_lock", "take_own", "woke", "put_own"),
+        ("futex", "futex", "own_lock", "take_own", "held", "put_own"),
         ("handler", "semaphore", "tokens", "take_token", "woke", "post_in_handler"),
     ],
 )

@@ -7,8 +7,9 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
+from darc.analyses.closinground import waited_together
 from darc.analyses.waits import moments_of
-from darc.model.ops import ObjectKind, Op, OpClass
+from darc.model.ops import Event, ObjectKind, Op, OpClass, Stack
 from darc.model.waits import Holder, Role, WaitedFor, Waits, over_paths, together
 from darc.views.waitsview import draw_waits, waited_text
 
@@ -60,6 +61,30 @@ def test_moments_are_where_no_call_is_under_way_between(calls: list[tuple[int, i
     ]
     busy = {at for start, length in calls for at in range(2 * start, 2 * (start + length) + 1)}
     assert moments_of(ops) == sum(at - 1 not in busy for at in busy)
+
+
+def test_a_closing_round_goes_on_where_one_holder_has_blocked_them_all() -> None:
+    event = Event(
+        time=5,
+        object=0x1000,
+        kind=ObjectKind.LOCK,
+        is_release=False,
+        thread=0,
+        node=None,
+        stack=Stack(0, 0, ()),
+    )
+
+    def ops(*starts: int, events: tuple[Event, ...] = (event,)) -> list[Op]:
+        return [
+            Op(number, OpClass.IN_PEAK, number, start, start + 50, 0, 50, events=events)
+            for number, start in enumerate(starts, 1)
+        ]
+
+    assert waited_together(ops(*range(19)))
+    assert waited_together(ops(*range(19), 1000, 2000))
+    assert not waited_together(ops(*range(0, 1900, 100))), "each at a moment of its own"
+    assert not waited_together(ops(*range(19), events=())), "they do not wait for anybody"
+    assert not waited_together(ops(1, 2, 3)), "so few say little anyway"
 
 
 def test_the_same_lock_is_one_whatever_leads_to_it() -> None:
