@@ -52,7 +52,8 @@ def draw_why(
         yield Text(_slow(suspect, show), "bold")
         yield Text(f"  not looked into: {_start(known, suspect.row.function, _peak(suspect))}")
     for suspect, wait in known.idle:
-        why = f"waits in {show(wait)}, as for its next work"
+        how = "as in 1" if _waits_there(known, wait) else "as for its next work"
+        why = f"waits in {show(wait)}, {how}"
         yield from _left_out(known, suspect, why, show)
     for suspect, whole in known.usual if known.verdict is not Verdict.FOUND else ():
         why = f"is slow once in each call of {show(whole.name)}, which always takes as long"
@@ -66,6 +67,14 @@ def draw_why(
         yield Text(f"  {stood_still(known.stops, known.stopped_seconds, known.setup_seconds)}")
     if known.is_over:
         yield from (Text(line, "dim") for line in _further(known, show))
+
+
+def _waits_there(known: Why, wait: str) -> bool:
+    """Whether the first answer ends in the same wait: that of another function, which may be a
+    caller of it, is not said to be one for work."""
+    if known.verdict is not Verdict.FOUND or not known.answers:
+        return False
+    return any(node.function.name == wait for path in known.answers[0].paths for node in path.nodes)
 
 
 def _who_had(one: Answer) -> str:

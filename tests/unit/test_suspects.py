@@ -51,6 +51,7 @@ from darc.session.session import Session
 from darc.views.exporters.json import to_json
 from darc.views.exporters.text import status
 from darc.views.style import Style
+from tests.unit import samples
 from tests.unit.ops import call, made_op
 from tests.unit.test_functionset import HZ, function, row
 
@@ -548,6 +549,18 @@ def test_what_was_left_out_is_told() -> None:
     assert text.startswith("darc: why: nothing but waits for work\n")
     assert "left out: step waits in poll, as for its next work\n" in text
     assert "'darc start step --peak last' looks into it all the same\n" in text
+
+
+def test_what_waits_as_the_answer_does_is_not_said_to_wait_for_work() -> None:
+    """It may be its caller."""
+    (suspect,) = suspects(of(row("step", SLOW)))
+    found = samples.snapshot()
+    answer = Answer(suspect, found)
+    wait = answer.paths[0].nodes[-1].function.name
+    known = Why(Verdict.FOUND, (answer,), idle=((suspect, wait), (suspect, "poll")))
+    text = status(shown(known), Style())
+    assert f"left out: step waits in {wait}, as in 1\n" in text
+    assert "left out: step waits in poll, as for its next work\n" in text
 
 
 def test_a_search_that_could_not_be_begun_says_why() -> None:
