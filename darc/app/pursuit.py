@@ -99,6 +99,12 @@ _MOST_NAMED = 5
 _FEW_CALLED = 20
 """Functions that were called: a program that works calls more."""
 
+_MANY_LATE = 0.1
+"""Of the functions that were to be timed,"""
+
+_FEW_LATE = 20
+"""and at least so many."""
+
 _NOT_REACHED = (too_many(MOST_FUNCTIONS), NO_TIME)
 """Why functions are left out that could be timed."""
 
@@ -470,6 +476,8 @@ class Pursuit:
         verdict = Verdict.WAITS if idle else Verdict.NOTHING
         if verdict is Verdict.NOTHING and (little := _saw_little(known)) is not None:
             return Verdict.UNKNOWN, [little, *_went_out(known), *_not_timed(known)]
+        if _are_many_late(known):  # the one that is slow may be among them
+            verdict = Verdict.UNKNOWN
         return verdict, [*_went_out(known), *_not_timed(known)]
 
     def _open(
@@ -597,6 +605,14 @@ def _saw_little(known: FunctionSet) -> str | None:
         f"only {len(known.rows)} of the {timed:,} functions that were timed {were} called, and "
         f"{left:,} others were not timed"
     )
+
+
+def _are_many_late(known: FunctionSet) -> bool:
+    """Whether the probes of so many functions were not made in time that nothing follows from what
+    the others show."""
+    timed = len(known.rows) + len(known.uncalled)
+    late = sum(why == NO_TIME for _, why in known.left_out)
+    return late >= max(_FEW_LATE, _MANY_LATE * (timed + late))
 
 
 def _not_timed(known: FunctionSet) -> list[str]:

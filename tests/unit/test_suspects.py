@@ -632,23 +632,36 @@ def test_where_no_probe_was_made_nothing_is_said_of_calls() -> None:
     )
 
 
+TOO_MANY = too_many(MOST_FUNCTIONS)
+
+
 @pytest.mark.parametrize(
-    ("called", "left", "can_tell"), [(3, 2000, False), (3, 2, True), (40, 2000, True)]
+    ("called", "left", "why_left", "can_tell"),
+    [
+        (3, 2000, TOO_MANY, False),
+        (3, 2000, NO_TIME, False),
+        (3, 2, NO_TIME, True),
+        (40, 2000, TOO_MANY, True),
+        (40, 2000, NO_TIME, False),  # these were the likeliest
+    ],
 )
-def test_little_was_seen_of_a_very_large_program(called: int, left: int, can_tell: bool) -> None:
+def test_little_was_seen_of_a_very_large_program(
+    called: int, left: int, why_left: str, can_tell: bool
+) -> None:
     """Of 2,000 functions of a browser three were timed, and none of these stood out."""
     rows = [
         dataclasses.replace(row("quick", {10: 500}), function=function(f"f{n}"))
         for n in range(called)
     ]
-    left_out = tuple((function(f"g{n}"), NO_TIME) for n in range(left))
+    left_out = tuple((function(f"g{n}"), why_left) for n in range(left))
     known = dataclasses.replace(of(*rows), left_out=left_out, seconds=15.0)
     pursuit = Pursuit(30.0, Parameters())
     pursuit.take(profiled := session_of(profiles(known)), Snapshot("*", Status.DONE, Probes.PAD))
     why = pursuit.known(profiled, Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(known)))
     assert why.verdict is (Verdict.NOTHING if can_tell else Verdict.UNKNOWN)
-    assert any("not made in time" in reason for reason in why.reasons)
-    if not can_tell:
+    said = "not made in time" if why_left == NO_TIME else "not timed, as there are so many"
+    assert any(said in reason for reason in why.reasons)
+    if called + left > 2000 and called < 10:
         assert why.reasons[0] == (
             "only 3 of the 3 functions that were timed were called, and 2,000 others were not timed"
         )
