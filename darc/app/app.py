@@ -205,9 +205,11 @@ class App:
             goes_on = ""
             if self._request is not None and self._request.command == command == "catch":
                 goes_on = "'continue' goes on to the next late call, "
+            with self._target.leaving_home() as is_elsewhere:
+                where = " in the program that was selected before" if is_elsewhere else ""
             raise UsageError(
-                f"{self._session.spec} is being analysed: {goes_on}'darc stop' before 'darc "
-                f"{command}'"
+                f"{self._session.spec} is being analysed{where}: {goes_on}'darc stop' before "
+                f"'darc {command}'"
             )
         if self._target.state is State.RUNNING:
             raise UsageError(f"the program runs: interrupt it (Ctrl-C) before 'darc {command}'")

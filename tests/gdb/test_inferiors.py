@@ -57,6 +57,18 @@ def test_a_second_program_is_waited_for(command: str, found: str, tmp_path: Path
         assert gdb.quit() == 0
 
 
+def test_where_an_analysis_goes_on_is_told(tmp_path: Path) -> None:
+    with terminal(tmp_path, str(build("mixture"))) as gdb:
+        gdb.command("darc start handle --start-ops 1000000000")
+        gdb.command("tbreak flush")
+        gdb.command(RUN)
+        to_another(gdb)
+        told = "handle is being analysed in the program that was selected before"
+        assert told in gdb.command(START)
+        assert inferior(gdb) == "2"
+        assert gdb.quit() == 0
+
+
 def test_an_analysis_that_goes_on_in_a_second_program(tmp_path: Path) -> None:
     with terminal(tmp_path, str(build("mixture"))) as gdb:
         stands_in_the_first(gdb)
