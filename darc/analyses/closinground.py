@@ -3,13 +3,18 @@ calls on them timed, so that whole ops can be kept. No decision rests on it."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from darc.analyses.waits import moments_of
+from darc.collectors.collector import Collector
+from darc.model.errors import TargetError
 from darc.model.ftree import Fnode, RootCausePath
-from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, Op
+from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, Op, OpClass
+from darc.model.parameters import Parameters
 from darc.search.contest import call_sites
 from darc.search.descent import Orders
 
@@ -36,7 +41,7 @@ def is_frequent(rate: float) -> bool:
     return rate * _CLOSING_SECONDS >= LEAST_FOR_ESTIMATES
 
 
-LENGTHENED_SECONDS = 0.5
+_LENGTHENED_SECONDS = 0.5
 """For how long more, where all ops waited together."""
 
 _MOMENT = 3
@@ -89,3 +94,47 @@ def closing_orders(
     while count > len(on_paths) and not fits(orders({*children[:count], *on_paths}, whole)):
         count = count * 3 // 4
     return orders({*children[:count], *on_paths}, whole)
+
+
+@dataclass
+class ClosingRound:
+    """One that is under way: ops are kept on which no decision rests, with all calls on the paths
+    timed."""
+
+    until: float
+    """In seconds that the program has run."""
+    needed: int
+    """Calls inside the peak, with which it is over before."""
+    _is_lengthened: bool = False
+
+    @classmethod
+    def begun(
+        cls,
+        collector: Collector,
+        paths: Sequence[RootCausePath],
+        parameters: Parameters,
+        *,
+        rate: float,
+        now: float,
+    ) -> ClosingRound:
+        """It begins ``now``; by the profile ``rate`` calls inside the peak come a second."""
+        assert collector.ops is not None
+        collector.ops.watch_waits()
+        most = collector.within_limits(parameters).max_probes
+        collector.timing.apply(closing_orders(paths, most, collector.timing.fits))
+        needed = closing_calls(parameters.decision_ops, is_frequent(rate))
+        collector.counting.await_in_peak(needed)
+        return cls(now + closing_seconds(rate), needed)
+
+    def lasts(self, collector: Collector, now: float) -> bool:
+        """At a decision: whether it goes on for a while, once, as all of its ops waited together:
+        many threads that one holder blocks are kept at once, and tell of that one alone."""
+        if self._is_lengthened or now >= self.until or collector.ops is None:
+            return False
+        with contextlib.suppress(TargetError):  # the program may be gone
+            kept = collector.ops.kept_ops().sample(OpClass.IN_PEAK)
+            self._is_lengthened = waited_together(kept)
+        if self._is_lengthened:
+            self.until = now + _LENGTHENED_SECONDS
+            collector.counting.await_user()  # or that time
+        return self._is_lengthened

@@ -14,14 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from darc.analyses.analysis import Resumable, Step, Subject
-from darc.analyses.closinground import (
-    LENGTHENED_SECONDS,
-    closing_calls,
-    closing_orders,
-    closing_seconds,
-    is_frequent,
-    waited_together,
-)
+from darc.analyses.closinground import ClosingRound, is_frequent
 from darc.analyses.corrections import (
     hear_ops,
     leave_out_all,
@@ -136,11 +129,7 @@ class RootCauses(Resumable):
         """While breakpoints time calls that took no pad."""
         self._ops = RoundOps(self._program, self._switches, self.root, resumed)
         self._has_decided = False
-        self._has_lengthened = False
-        """Whether the closing round was made longer."""
-        self._closing_until: float | None = None
-        """In seconds that the program has run: until then ops are kept on which no decision rests,
-        with all calls on the paths timed."""
+        self._closing: ClosingRound | None = None
         self._why_no_breakpoints: str | None = None
         self._is_gone = False
         """Whether the program is."""
@@ -170,7 +159,7 @@ class RootCauses(Resumable):
 
     @property
     def seconds_left(self) -> float | None:
-        limit = self._closing_until
+        limit = None if self._closing is None else self._closing.until
         if self.status is Status.PROFILING:
             limit = self._pace.seconds
         return None if limit is None else limit - self._clock.seconds
@@ -180,8 +169,9 @@ class RootCauses(Resumable):
     def decide(self) -> Step:
         if self._descent is None:
             return self._look_at_profile()
-        if self._closing_until is not None:
-            return Step.GO_ON if self._is_lengthened() else self._conclude()
+        if self._closing is not None:
+            lasts = self._closing.lasts(self._collector, self._clock.seconds)
+            return Step.GO_ON if lasts else self._conclude()
         votes, counted = self._collector.timing.votes(), self._collector.counting.voted
         if counted < self._needed:
             self._collector.counting.await_more(self._needed)
@@ -247,7 +237,7 @@ class RootCauses(Resumable):
 
     def finish_early(self, why: str) -> None:
         self.collect()
-        if self._closing_until is not None:
+        if self._closing is not None:
             self._conclude()
             return
         self._take_last_ops()
@@ -264,7 +254,7 @@ class RootCauses(Resumable):
 
     def close(self, status: Status, alive: bool) -> None:
         self._is_gone = status is Status.ENDED or not alive
-        if not self.finished and self._closing_until is not None:
+        if not self.finished and self._closing is not None:
             self._conclude(alive)
         elif not self.finished:
             self._keep_votes(alive)
@@ -299,7 +289,7 @@ class RootCauses(Resumable):
         return self._profile.look(self._clock.seconds, self._collector.counting.profile)
 
     def look_ahead(self, seconds: float) -> bool:
-        if not self._clock.goes or self.finished or self._closing_until is not None:
+        if not self._clock.goes or self.finished or self._closing is not None:
             return False
         if self._descent is None and time.thread_time() < _WARM_SECONDS:
             if self._near is None:
@@ -466,7 +456,7 @@ class RootCauses(Resumable):
             return
         with contextlib.suppress(TargetError):  # the program may be gone
             kept = keeper.kept_ops()
-            self._ops.take(kept, is_closing=self._closing_until is not None)
+            self._ops.take(kept, is_closing=self._closing is not None)
 
     def _take_last_ops(self) -> None:
         """The same where the search is ended from outside: those of the level that it had come to,
@@ -485,36 +475,21 @@ class RootCauses(Resumable):
             return False  # drill-down by hand ends where the user has chosen the last node
         if not self._has_decided and self.root.children:
             return False  # what an earlier session has found stands
-        keeper.watch_waits()
-        rate = self._profile.in_peak_per_second
-        self._closing_until = self._clock.seconds + closing_seconds(rate)
-        timing = self._collector.timing
-        most = self._collector.within_limits(self.parameters).max_probes
-        timing.apply(closing_orders(paths, most, timing.fits))
-        self._needed = closing_calls(self.parameters.decision_ops, is_frequent(rate))
-        self._collector.counting.await_in_peak(self._needed)
+        self._closing = ClosingRound.begun(
+            self._collector,
+            paths,
+            self.parameters,
+            rate=self._profile.in_peak_per_second,
+            now=self._clock.seconds,
+        )
+        self._needed = self._closing.needed
         return True
-
-    def _is_lengthened(self) -> bool:
-        """Whether the closing round goes on for a while, as all of its ops waited together: many
-        threads that one holder blocks are kept at once, and tell of that one alone."""
-        keeper, now = self._collector.ops, self._clock.seconds
-        if keeper is None or self._has_lengthened or self._closing_until is None:
-            return False
-        if now >= self._closing_until:
-            return False
-        with contextlib.suppress(TargetError):
-            self._has_lengthened = waited_together(keeper.kept_ops().sample(OpClass.IN_PEAK))
-        if self._has_lengthened:
-            self._closing_until = now + LENGTHENED_SECONDS
-            self._collector.counting.await_user()  # or that time
-        return self._has_lengthened
 
     def _conclude(self, alive: bool = True) -> Step:
         """The closing round is over."""
         if alive:
             self._take_ops()
-        self._closing_until = None
+        self._closing = None
         return self._end()
 
     def stay(self, why: str | None = None) -> Step:
@@ -692,7 +667,7 @@ class RootCauses(Resumable):
         descent = self._descent
         seen = self._collector.counting.seen if alive and descent is not None else 0
         # Those of the level that goes on are inside the peak, too.
-        is_counting = self.status is Status.SEARCHING and self._closing_until is None
+        is_counting = self.status is Status.SEARCHING and self._closing is None
         tree = self.root if descent is not None else None
         paths = descent.paths() if descent is not None else ()
         if self._resumed is not None and self._resumed.peak is not None:
