@@ -115,7 +115,7 @@ class Watcher:
                 self._events.resumed()
                 return
             late = self._waits is _Waits.STOP and self._still >= _STILL_POLLS
-            stuck = self._waits is _Waits.STOP and self._is_stuck(stands)
+            stuck = self._is_stuck(stands)  # also where it has run for less than a look
         if stuck:
             self._events.stuck(self._pid)
         # Not with the lock: it may wait for lldb, and lldb's thread may call us.
