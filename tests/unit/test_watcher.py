@@ -62,3 +62,31 @@ def test_whether_the_program_stands(program: str) -> None:
         finally:
             watcher.close()
             process.kill()
+
+
+class Heard(Silent):
+    """What of a helper that waits for ever."""
+
+    def __init__(self) -> None:
+        self.stuck_at: list[int] = []
+
+    def stuck(self, pid: int) -> None:
+        self.stuck_at.append(pid)
+
+
+@pytest.mark.parametrize("waits", ["wait_for_resume", "wait_for_stop"])
+def test_a_helper_that_waits_for_the_first_thread_is_noticed(waits: str) -> None:
+    """Also where the program ran for so short a time that nobody saw it run."""
+    with subprocess.Popen([sys.executable, "-c", OTHERS]) as process:
+        wait_until(lambda: status(process.pid, process.pid).get("State", "").startswith("Z"))
+        os.kill(process.pid, signal.SIGSTOP)
+        heard = Heard()
+        watcher = Watcher(process.pid, heard)
+        try:
+            wait_until(watcher.program_stands)
+            getattr(watcher, waits)()
+            wait_until(lambda: bool(heard.stuck_at))
+            assert heard.stuck_at == [process.pid]
+        finally:
+            watcher.close()
+            process.kill()
