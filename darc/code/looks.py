@@ -1,4 +1,4 @@
-"""Which functions look at their own return address."""
+"""Whether a function looks at its own return address: reads its code, and asks each rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``libcallscan.so``, which is made by :mod:`darc.agent.build` when the package is built."""
+"""Where calls and jumps stand in megabytes of code: ``libcallscan.so``, made with the agent."""
 
 from __future__ import annotations
 

@@ -119,8 +119,8 @@ class Stored:
     analysis: str = DESCENT
     """Which analysis it is of, by its :attr:`~darc.analyses.analysis.Analysis.key`."""
     parts: Mapping[str, object] = field(default_factory=dict)
-    """What else analyses keep beside the descent, by their names, as JSON values: what nobody
-    knows is kept as it is."""
+    """What else analyses keep beside the descent, by their names, as JSON values. The descent keeps
+    what nobody knows as it is."""
 
 
 # ------------------------------------------------------------------------------------ writing

@@ -51,6 +51,7 @@ def decide(node: Fnode, maxcount: int, cycles: int, root_cause: bool = True) -> 
 def tree() -> tuple[Fnode, tuple[RootCausePath, ...]]:
     root = Fnode(function("handle"))
     decide(root, 0, 12_000_000)
+    root.called = Totals()
     for number in range(6):
         decide(root.add_child(function(f"parse{number}"), site(10 + number)), number, 900, False)
     flush = root.add_child(function("flush"), site(25, "flush_one"))

@@ -354,3 +354,18 @@ def test_what_an_analysis_knows_is_shown() -> None:
     made = {one for one in Part.__subclasses__() if one.__module__.startswith("darc.")}
     missing = made - {view.kind for view in PARTS.values()}
     assert not missing, f"darc/views/parts/__init__.py does not name a view of {missing}"
+
+
+def test_no_part_takes_the_place_of_what_the_report_says_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Choose another key for yours."""
+    monkeypatch.setattr("darc.views.exporters.json.PARTS", {})
+    own = to_json(samples.snapshot()).keys()
+    assert not own & PARTS.keys()
+
+
+def test_every_call_of_f0_counts_once() -> None:
+    """It has no siblings with which it was compared."""
+    tree = to_json(samples.snapshot())["ftree"]
+    assert tree["calls"] == tree["ops"] == 20

@@ -1,4 +1,4 @@
-"""``darc status``, ``histogram`` and ``tree``: views of what is known now."""
+"""``darc status``, ``histogram``, ``tree`` and ``waits``: views of what is known now."""
 
 from __future__ import annotations
 
