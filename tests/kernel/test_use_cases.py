@@ -166,7 +166,8 @@ def test_a_call_takes_as_long_whatever_is_timed_in_it(tmp_path: Path) -> None:
             for levels in (1, 3)
         )
     for path in (STAT[:2], STAT[:3], STAT, (*STAT, "inode_permission")):
-        assert within[path] == pytest.approx(alone[path], rel=0.07), (alone, within)
+        # The shortest takes a hundred cycles, and what probes cost is known to some of them.
+        assert within[path] == pytest.approx(alone[path], rel=0.07, abs=16), (alone, within)
 
 
 def test_a_read_past_the_page_cache(tmp_path: Path) -> None:
