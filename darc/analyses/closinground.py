@@ -3,7 +3,6 @@ calls on them timed, so that whole ops can be kept. No decision rests on it."""
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -11,10 +10,10 @@ from dataclasses import dataclass
 
 from darc.analyses.waits import moments_of
 from darc.collectors.collector import Collector
-from darc.model.errors import TargetError
 from darc.model.ftree import Fnode, RootCausePath
-from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, Op, OpClass
+from darc.model.ops import LEAST_FOR_ESTIMATES, MOST_KEPT, KeptOps, Op, OpClass
 from darc.model.parameters import Parameters
+from darc.model.waits import are_few
 from darc.search.contest import call_sites
 from darc.search.descent import Orders
 
@@ -44,14 +43,11 @@ def is_frequent(rate: float) -> bool:
 _LENGTHENED_SECONDS = 0.5
 """For how long more, where all ops waited together."""
 
-_MOMENT = 3
-"""Ops from which on that is so, for each moment."""
-
 
 def waited_together(ops: Sequence[Op]) -> bool:
     """Whether ops that waited for others are of far fewer moments than they are."""
     waited = [op for op in ops if op.events]
-    return len(waited) >= LEAST_FOR_ESTIMATES and _MOMENT * moments_of(waited) <= len(waited)
+    return len(waited) >= LEAST_FOR_ESTIMATES and are_few(moments_of(waited), len(waited))
 
 
 def closing_calls(decision_ops: int | None, is_frequent: bool) -> int:
@@ -126,15 +122,13 @@ class ClosingRound:
         collector.counting.await_in_peak(needed)
         return cls(now + closing_seconds(rate), needed)
 
-    def lasts(self, collector: Collector, now: float) -> bool:
-        """At a decision: whether it goes on for a while, once, as all of its ops waited together:
-        many threads that one holder blocks are kept at once, and tell of that one alone."""
-        if self._is_lengthened or now >= self.until or collector.ops is None:
+    def lasts(self, kept: KeptOps, now: float) -> bool:
+        """At a decision, with the ops that are ``kept`` by then: whether it goes on up to another
+        time, once, as all of them waited together: many threads that one holder blocks are kept at
+        once, and tell of that one alone."""
+        if self._is_lengthened or now >= self.until:
             return False
-        with contextlib.suppress(TargetError):  # the program may be gone
-            kept = collector.ops.kept_ops().sample(OpClass.IN_PEAK)
-            self._is_lengthened = waited_together(kept)
+        self._is_lengthened = waited_together(kept.sample(OpClass.IN_PEAK))
         if self._is_lengthened:
             self.until = now + _LENGTHENED_SECONDS
-            collector.counting.await_user()  # or that time
         return self._is_lengthened

@@ -104,9 +104,9 @@ class FunctionProfiles(Analysis):
         self._probed = 0
         """How many functions had a probe at the latest look."""
         self._looked: tuple[float, Mapping[Function, MemberCounts]] = (0.0, {})
-        """When the counts were looked at last, in seconds that the program ran, and the calls."""
+        """When the counts were looked at last, in seconds that the program ran, and these."""
         self._latest: tuple[float, Mapping[Function, MemberCounts]] = (0.0, {})
-        """The same with all that was counted: what stays known of a program that is killed."""
+        """The same of the latest reading of all: what stays known of a program that is killed."""
         self._gave_up = -_BETWEEN_STOPS
         self._hot: frozenset[Function] = frozenset()
         self._until: dict[Function, float] = {}

@@ -44,7 +44,7 @@ from darc.collectors.collector import Collector
 from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Fnode, RootCausePath
 from darc.model.functionset import FunctionProfile
-from darc.model.ops import OpClass
+from darc.model.ops import KeptOps, OpClass
 from darc.model.parameters import Loops, Parameters, Probes
 from darc.model.profile import Profile
 from darc.model.snapshot import ProgramFigures, Snapshot
@@ -170,8 +170,11 @@ class RootCauses(Resumable):
         if self._descent is None:
             return self._look_at_profile()
         if self._closing is not None:
-            lasts = self._closing.lasts(self._collector, self._clock.seconds)
-            return Step.GO_ON if lasts else self._conclude()
+            kept = self._kept_ops()
+            if kept is not None and self._closing.lasts(kept, self._clock.seconds):
+                self._collector.counting.await_user()  # or that time
+                return Step.GO_ON
+            return self._conclude(kept)
         votes, counted = self._collector.timing.votes(), self._collector.counting.voted
         if counted < self._needed:
             self._collector.counting.await_more(self._needed)
@@ -238,7 +241,7 @@ class RootCauses(Resumable):
     def finish_early(self, why: str) -> None:
         self.collect()
         if self._closing is not None:
-            self._conclude()
+            self._conclude(self._kept_ops())
             return
         self._take_last_ops()
         self._keep_votes(alive=True)
@@ -255,7 +258,7 @@ class RootCauses(Resumable):
     def close(self, status: Status, alive: bool) -> None:
         self._is_gone = status is Status.ENDED or not alive
         if not self.finished and self._closing is not None:
-            self._conclude(alive)
+            self._conclude(self._kept_ops() if alive else None)
         elif not self.finished:
             self._keep_votes(alive)
             if alive:
@@ -449,14 +452,20 @@ class RootCauses(Resumable):
 
     # ------------------------------------------------------------- the closing round
 
-    def _take_ops(self) -> None:
-        """Keeps the ops of the round that is over."""
+    def _kept_ops(self) -> KeptOps | None:
+        """Those of the round that is over."""
         keeper = self._collector.ops
         if keeper is None:
-            return
+            return None
         with contextlib.suppress(TargetError):  # the program may be gone
-            kept = keeper.kept_ops()
-            self._ops.take(kept, is_closing=self._closing is not None)
+            return keeper.kept_ops()
+        return None
+
+    def _take_ops(self) -> None:
+        """Keeps them."""
+        kept = self._kept_ops()
+        if kept is not None:
+            self._ops.take(kept, is_closing=False)
 
     def _take_last_ops(self) -> None:
         """The same where the search is ended from outside: those of the level that it had come to,
@@ -485,10 +494,10 @@ class RootCauses(Resumable):
         self._needed = self._closing.needed
         return True
 
-    def _conclude(self, alive: bool = True) -> Step:
-        """The closing round is over."""
-        if alive:
-            self._take_ops()
+    def _conclude(self, kept: KeptOps | None) -> Step:
+        """The closing round is over, with these ops; ``None``: the program is gone."""
+        if kept is not None:
+            self._ops.take(kept, is_closing=True)
         self._closing = None
         return self._end()
 

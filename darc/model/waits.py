@@ -88,7 +88,13 @@ class WaitedFor:
 
 
 _TOGETHER = 3
-"""Ops to a moment from which on that is told."""
+"""Ops to a moment from which on these are few."""
+
+
+def are_few(moments: int, ops: int) -> bool:
+    """Whether ``ops`` are of far fewer moments, so that their number promises more than they
+    tell."""
+    return _TOGETHER * moments <= ops
 
 
 @dataclass(frozen=True)
@@ -110,9 +116,8 @@ class Waits:
 
     @property
     def few_moments(self) -> int | None:
-        """The same where it is far less than there are ops, so that their number promises more than
-        they tell."""
-        return self.moments if 0 < _TOGETHER * self.moments <= self.ops else None
+        """The same where they are few; see :func:`are_few`."""
+        return self.moments if self.moments and are_few(self.moments, self.ops) else None
 
     @property
     def waited(self) -> int:

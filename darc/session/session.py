@@ -13,7 +13,7 @@ import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 from typing import TypeVar
 
@@ -197,8 +197,7 @@ class Session:
 
     def modules_changed(self) -> None:
         """The program has loaded or unloaded a file, or executes another one."""
-        with self._helping.interrupted():
-            self._target.turn.claim()
+        with self._stands_for_a_moment():
             self._see_modules()
 
     def _see_modules(self) -> None:
@@ -291,8 +290,7 @@ class Session:
 
     def breakpoints_changed(self) -> None:
         """The user has set a breakpoint: darc's probes make way for it."""
-        with self._helping.interrupted():
-            self._target.turn.claim()
+        with self._stands_for_a_moment():
             self._make_way()
 
     def _make_way(self) -> None:
@@ -495,6 +493,13 @@ class Session:
     def _stands(self) -> None:
         self._helping.stands()
         self._target.turn.claim()
+
+    @contextlib.contextmanager
+    def _stands_for_a_moment(self) -> Iterator[None]:
+        """As :meth:`_stands`, where the debugger lets the program go on by itself."""
+        with self._helping.interrupted():
+            self._target.turn.claim()
+            yield
 
     @property
     def urgent(self) -> int | None:

@@ -395,16 +395,22 @@ class Calls(Counting):
         }
 
 
+def given_up(made: Set, analysis: FunctionProfiles) -> list[set[str]]:
+    """The program runs up to the end of the analysis. Which functions went out at each stop."""
+    out: list[set[str]] = []
+    made.give_up = lambda functions: out.append({f.name for f in functions})  # type: ignore[method-assign]
+    while analysis.decide() is Step.GO_ON:
+        made.clock.now += 0.05
+        analysis.look()
+    return out
+
+
 def test_what_stands_out_goes_out_when_enough_is_known_of_it(clock: Clock) -> None:
     made = Set(clock, 2, cost=0.01)
     analysis = analysis_of(made, SuspectProfiles, limit=10.0)
     run(made, analysis)
     made.counting = Calls(clock, made.pads)
-    out: list[set[str]] = []
-    made.give_up = lambda functions: out.append({f.name for f in functions})  # type: ignore[method-assign]
-    while analysis.decide() is Step.GO_ON:
-        clock.now += 0.05
-        analysis.look()
+    out = given_up(made, analysis)
     assert out == [{"f0"}, {"f1"}]
     rows = {row.function.name: row for row in analysis.known.rows}
     assert rows["f1"].until is not None
@@ -438,11 +444,7 @@ def test_what_calls_itself_most_of_its_time_goes_out(clock: Clock) -> None:
     analysis = analysis_of(made, FunctionProfiles, seconds=2.0)
     run(made, analysis)
     made.counting = Recursive(clock, made.pads)
-    out: list[set[str]] = []
-    made.give_up = lambda functions: out.append({f.name for f in functions})  # type: ignore[method-assign]
-    while analysis.decide() is Step.GO_ON:
-        clock.now += 0.05
-        analysis.look()
+    out = given_up(made, analysis)
     assert out[0] == {"f0"}
 
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from darc.analyses.closinground import waited_together
 from darc.analyses.waits import moments_of
-from darc.model.ops import Event, ObjectKind, Op, OpClass, Stack
+from darc.model.ops import Event, ObjectKind, Op, OpClass
 from darc.model.waits import Holder, Role, WaitedFor, Waits, over_paths, together
 from darc.views.waitsview import draw_waits, waited_text
+from tests.unit.test_who_waits import wait
 
 
 def lock(name: str, cycles: int, path: tuple[str, ...] = ("lookup", "get")) -> WaitedFor:
@@ -64,17 +65,7 @@ def test_moments_are_where_no_call_is_under_way_between(calls: list[tuple[int, i
 
 
 def test_a_closing_round_goes_on_where_one_holder_has_blocked_them_all() -> None:
-    event = Event(
-        time=5,
-        object=0x1000,
-        kind=ObjectKind.LOCK,
-        is_release=False,
-        thread=0,
-        node=None,
-        stack=Stack(0, 0, ()),
-    )
-
-    def ops(*starts: int, events: tuple[Event, ...] = (event,)) -> list[Op]:
+    def ops(*starts: int, events: tuple[Event, ...] = (wait(5),)) -> list[Op]:
         return [
             Op(number, OpClass.IN_PEAK, number, start, start + 50, 0, 50, events=events)
             for number, start in enumerate(starts, 1)

@@ -68,7 +68,7 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
         "ftree": None if snapshot.ftree is None else _tree(snapshot.ftree),
         "ops": None if snapshot.ops is None else ops_to_json(snapshot.ops),
         "waits": waits_to_json(snapshot),
-        **_parts(snapshot),
+        **{key: _part(snapshot, key) for key in PARTS if key in _ALWAYS or key in snapshot.parts},
         "decisions": [] if snapshot.ftree is None else _decisions(snapshot.ftree),
         "program": {
             "stops": program.stops,
@@ -102,12 +102,6 @@ def _explained(snapshot: Snapshot) -> dict[str, Any] | None:
         "of_slowness": round(weight.part, 6),
         "is_minor": is_minor(snapshot),
     }
-
-
-def _parts(snapshot: Snapshot) -> dict[str, Any]:
-    """What analyses beside the descent have to say, by their keys, none of which is one of the
-    report's own (a test)."""
-    return {key: _part(snapshot, key) for key in PARTS if key in _ALWAYS or key in snapshot.parts}
 
 
 def _part(snapshot: Snapshot, key: str) -> Any:
