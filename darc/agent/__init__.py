@@ -17,7 +17,7 @@ from typing import Any
 
 from darc.model.errors import UnsupportedError
 
-ABI_VERSION = 46
+ABI_VERSION = 47
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 46
+#define DARC_ABI_VERSION 47
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -259,7 +259,7 @@ struct darc_control {
     u64 bell;            /* enum darc_bell, atomic */
     u64 bell_signal;     /* 0: ring by memory only, the debugger polls */
     u64 bell_return;     /* where the thread that rang goes on in the program */
-    u64 bell_slot;       /* and the stack word that held that address */
+    u64 bell_slot;       /* and the stack word below its stack pointer there: that which held the address, where f0 returned */
     u64 process;         /* the program's pid: a vfork child shares this memory */
     u64 exiting;         /* the program is about to end */
     u64 bell_start;      /* TSC when it rang and when the program went on */
@@ -354,6 +354,7 @@ struct darc_parked {
     u64 signal;
     u64 mask;    /* signals that it blocks */
     u64 no_time[2];
+    u64 stack;   /* the program's stack pointer where it goes on */
     u64 r11;
     u64 r10;
     u64 r9;
@@ -364,7 +365,7 @@ struct darc_parked {
     u64 rdx;
     u64 rax;
     u64 rdi;
-    u64 back;    /* where f0 returns to; above it is the program's stack */
+    u64 back;    /* where it goes on: f0's return address, or the place of a guard */
 };
 
 struct darc_route {

@@ -80,18 +80,22 @@ typedef u64 __attribute__((may_alias)) state_word;
 #include "guards.c"
 #include "calibrate.c"
 
-/* Entry pads. Not zero: f0 is to be timed. frame is what the program has in rbp. */
-ENTRY u64 darc_entry(site *s, u64 slot, const u64 *first_argument, u64 frame)
+struct begun {
+    u64 record; /* not zero: the call is to be timed */
+    u64 rings;  /* else, not zero: the site of a guard, whose stub is to ring */
+};
+
+/* Entry pads. frame is what the program has in rbp. */
+ENTRY struct begun darc_entry(site *s, u64 slot, const u64 *first_argument, u64 frame)
 {
     control *ctl = (control *)s->control;
     if (likely(s->kind == DARC_F0))
-        return (u64)enter_f0(ctl, s, slot);
+        return (struct begun){.record = (u64)enter_f0(ctl, s, slot)};
     if (likely(s->kind == DARC_MEMBER))
-        return (u64)enter_member(ctl, s, slot);
-    if (s->kind == DARC_INTERRUPT)
-        return (u64)enter_interrupt(ctl, s, slot, first_argument[-4]); /* the second one, as the stub saves */
-    guard(ctl, s, slot, first_argument, frame);
-    return 0;
+        return (struct begun){.record = (u64)enter_member(ctl, s, slot)};
+    if (s->kind == DARC_INTERRUPT) /* the second argument, as the stub saves it */
+        return (struct begun){.record = (u64)enter_interrupt(ctl, s, slot, first_argument[-4])};
+    return (struct begun){.rings = guard(ctl, s, slot, first_argument, frame) ? (u64)s : 0};
 }
 
 struct left {

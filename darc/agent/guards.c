@@ -72,13 +72,15 @@ static void watch_end(control *ctl, u64 slot)
     __atomic_store_n(&ctx->thread, DARC_ENDED, __ATOMIC_RELEASE);
 }
 
-static COLD void guard(control *ctl, const site *s, u64 slot, const u64 *first_argument, u64 frame)
+/* As ring_bell. */
+static COLD u64 guard(control *ctl, const site *s, u64 slot, const u64 *first_argument, u64 frame)
 {
+    u64 rings = 0;
     struct entered entered = {first_argument[0], first_argument[SECOND], first_argument[THIRD], slot, frame, s->kind, 12};
     if (s->kind == DARC_HIDE)
         hide(ctl, slot);
     if (s->kind == DARC_SHOW)
-        show(ctl, slot);
+        rings = show(ctl, s, slot);
     if (s->kind == DARC_SANDBOX) {
         watch_sandbox(ctl, entered.first);
         watch_futex(ctl, &entered);
@@ -105,4 +107,5 @@ static COLD void guard(control *ctl, const site *s, u64 slot, const u64 *first_a
         watch_disk(ctl, &entered);
     if (s->kind == DARC_DISK_END && watches_switches(ctl))
         watch_disk_end(ctl, &entered);
+    return rings;
 }

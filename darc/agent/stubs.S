@@ -189,7 +189,7 @@ darc_stub_entry:
     call darc_entry
     mov rcx, rax
     test rax, rax
-    jz 1f
+    jz 6f
     rdtsc
     shl rdx, 32
     or rax, rdx
@@ -201,6 +201,21 @@ darc_stub_entry:
     restore rcx
     ret
     .cfi_restore_state
+6:  test rdx, rdx /* the site of a guard that is to ring */
+    jz 1b
+    lea rsi, [rsp + 24 + 24 + 128]
+    save [rdx+SITE_ADDRESS] /* the stack as darc_parked has it, with copies of what is saved above */
+    save [rsp+8+32] /* rdi */
+    save [rsp+16+40] /* rax */
+    save [rsp+24+8] /* rdx */
+    save [rsp+32+16] /* rcx */
+    save [rsp+40] /* rsi */
+    mov rdx, [rdx + SITE_CONTROL]
+    call darc_stub_ring
+    add rsp, 48
+    .cfi_adjust_cfa_offset -48
+    xor ecx, ecx
+    jmp 1b
 3:  mov rcx, [rdi + SITE_CONTROL] /* as enter_member does where the frame had a call of this site before */
     mov rdx, [rcx + CONTROL_LIVE]
     cmp qword ptr [rcx + CONTROL_PLAIN_SET], 0
@@ -461,6 +476,7 @@ darc_stub_leave:
     mov [rsp + 40], rax
     test rdx, rdx
     jz 1f
+    lea rsi, [rsp + 48]
     call darc_stub_ring /* with the stack as darc_parked has it */
 1:  restore rsi
     restore rcx
@@ -485,6 +501,7 @@ darc_stub_landed:
     mov rdx, rax
     test rax, rax
     jz 1f
+    lea rsi, [rsp + 48]
     call darc_stub_ring /* with the stack as darc_parked has it */
 1:  .cfi_remember_state
     restore rsi
@@ -569,12 +586,13 @@ darc_stub_landed:
 /* A thread that has left f0 rings, with all that the program had in its registers on the stack (darc_parked
  * of abi.h) or still there, and goes on by itself if nobody listens. A signal that the thread blocks is let
  * through by a system call whose mask the kernel itself takes back, wherever the debugger leads the
- * thread from there. rdx is the control structure. */
+ * thread from there. rdx is the control structure, rsi the program's stack pointer where it goes on. */
 darc_stub_ring:
     .cfi_startproc
     .irp register, r8, r9, r10, r11
     save \register
     .endr
+    push rsi
     push 0
     push 0
     push 0
@@ -588,7 +606,7 @@ darc_stub_ring:
     mov eax, 0xffffffff /* si_code SI_QUEUE */
     push rax
     push [rdx + CONTROL_BELL_SIGNAL]
-    .cfi_adjust_cfa_offset 88
+    .cfi_adjust_cfa_offset 96
     mov eax, 14 /* rt_sigprocmask: which signals are blocked? */
     xor edi, edi
     xor esi, esi
@@ -632,8 +650,8 @@ darc_parked: /* from here on nothing but the stack is relied on */
     mov [rdx + CONTROL_BELL_END], rax
     .globl darc_unparked
 darc_unparked:
-    add rsp, 88
-    .cfi_adjust_cfa_offset -88
+    add rsp, 96
+    .cfi_adjust_cfa_offset -96
     .irp register, r11, r10, r9, r8
     restore \register
     .endr

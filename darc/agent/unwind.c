@@ -201,16 +201,17 @@ static COLD void show_members(control *ctl, context *ctx, u64 stack)
     ctx->idle = DARC_FREE;
 }
 
-/* The handler's frame has its stack pointer at stack: frames below are gone, frames above go on. */
-static void show(control *ctl, u64 stack)
+/* The handler's frame has its stack pointer at stack: frames below are gone, frames above go on. Whoever
+ * rings does so in the stub of this guard, and goes on there. As ring_bell. */
+static u64 show(control *ctl, const site *s, u64 stack)
 {
     context *ctx = find_context(ctl, stack, 0);
     if (ctx && ctx->idle && ctl->mode == DARC_SET)
         show_members(ctl, ctx, stack);
     if (!ctx || !ctx->op || !ctx->idle)
-        return;
+        return 0;
     struct unwinding at = unwinding_at(ctl, stack);
-    u64 now = tsc();
+    u64 now = tsc(), rings = 0;
     record *rec = (record *)ctx->top;
     record *top = 0;
     ctx->idle = 0;
@@ -227,7 +228,9 @@ static void show(control *ctl, u64 stack)
                     parent->overhead += rec->overhead;
                     close_record(ctl, ctx, rec, now);
                 } else if (ctx->epoch == ctl->epoch) {
-                    finish_op(ctl, ctx, rec, now, 0);
+                    rings = finish_op(ctl, ctx, rec, now, s->address);
+                    if (rings)
+                        ctl->bell_slot = stack - 8; /* f0's is gone */
                 }
             }
         }
@@ -236,4 +239,5 @@ static void show(control *ctl, u64 stack)
     ctx->top = (u64)top;
     BARRIER();
     ctx->idle = ctx->op ? IDLE : DARC_FREE;
+    return rings;
 }

@@ -1,9 +1,10 @@
 """How a thread that rang comes back into the program's own code.
 
 The pad of f0 rings when f0 has returned and all that is left to do is to give the program its
-registers back. Until then they are on the thread's stack (``struct darc_parked``), so that the
-thread need not run to where f0 returns to: no breakpoint has to stand there, which would end a
-program whose debugger is killed just then.
+registers back; that of a guard, behind whose exceptions calls are counted, when all that is left is
+to go through what it guards. Until then they are on the thread's stack (``struct darc_parked``), so
+that the thread need not run to where it goes on: no breakpoint has to stand there, which would end
+a program whose debugger is killed just then.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from darc.target.target import Target
 
 
 def lead_home(target: Target, foothold: Foothold, slot: int) -> bool:
-    """Sets the registers of the thread that rang as f0 returned from ``slot``. ``False``: no thread
-    stands where it can be led home from; nothing was changed."""
-    found = _parked(target, foothold, slot)
-    if found is None:
+    """Sets the registers of the thread that rang and goes on with its stack pointer right above
+    ``slot``, as where f0 returned from there. ``False``: no thread stands where it can be led home
+    from; nothing was changed."""
+    found = [one for one in _parked(target, foothold).items() if one[1]["stack"] == slot + 8]
+    if not found:
         return False
-    thread, words = found
+    ((thread, words),) = found
     if words["rax"] in RESTARTED:
         return False
     # The debugger may be killed between any two of these. Until the thread is at darc_home it goes
@@ -39,22 +41,18 @@ def lead_home(target: Target, foothold: Foothold, slot: int) -> bool:
 
 
 def parked_slots(target: Target, foothold: Foothold) -> dict[int, int]:
-    """The threads that stand where they can be led home from, and from which slot f0 returned."""
-    first, end = foothold.symbol("darc_parked"), foothold.symbol("darc_unparked")
-    back = agent.load().offset("darc_parked.back")
-    return {
-        thread: target.threads.read_register(thread, "rsp") + back
-        for thread, pc in target.threads.program_counters().items()
-        if first <= pc < end
-    }
+    """The threads that stand where they can be led home from, and :func:`lead_home`'s slots."""
+    return {thread: words["stack"] - 8 for thread, words in _parked(target, foothold).items()}
 
 
-def _parked(target: Target, foothold: Foothold, slot: int) -> tuple[int, dict[str, int]] | None:
-    """The thread whose f0 returned from ``slot``, and what is on its stack."""
+def _parked(target: Target, foothold: Foothold) -> dict[int, dict[str, int]]:
+    """The threads that stand where they can be led home from, and what is on their stacks."""
     blob = agent.load()
-    for thread, found in parked_slots(target, foothold).items():
-        if found == slot:
-            stack = slot - blob.offset("darc_parked.back")
+    first, end = foothold.symbol("darc_parked"), foothold.symbol("darc_unparked")
+    found = {}
+    for thread, pc in target.threads.program_counters().items():
+        if first <= pc < end:
+            stack = target.threads.read_register(thread, "rsp")
             raw = target.memory.read(stack, blob.sizes["darc_parked"])
-            return thread, blob.unpack("darc_parked", raw)
-    return None
+            found[thread] = blob.unpack("darc_parked", raw)
+    return found

@@ -101,6 +101,23 @@ def test_a_thread_that_has_just_rung(program: Path, tmp_path: Path) -> None:
     assert set(done.paths) == set(find("mixture").paths) or done.paths, done.gdb
 
 
+def test_calls_that_all_end_by_an_exception(tmp_path: Path) -> None:
+    """The thread that has told the debugger stands in the program's own code, at each stop, and
+    goes on from there as it would."""
+    program, arguments = build("throwing"), ("30000", "1", "all")
+    look = [mark("bt"), "bt", mark("on")]
+    choose = ["darc start handle --start-ops 1000", "run", *look, "darc peak >300us"]
+    commands = [*choose, "continue", mark("found"), "bt", REPORT, mark("out"), "finish", "continue"]
+    done = debug(tmp_path, program, arguments, [*commands, EXIT])
+    for stop in ("bt", "found"):
+        text = done.section(stop)
+        assert "main" in text or "run" in text, done.gdb
+        assert not re.search(r"darc_|agent|\?\?", text), done.gdb
+    assert done.section("out").startswith("run ("), done.gdb
+    assert ("handle", "parse", "burn") in done.paths, done.gdb
+    assert (done.program_status, done.output) == undisturbed(program, arguments)
+
+
 def test_backtraces_of_all_threads(tmp_path: Path) -> None:
     """Wherever a stop finds a thread: no frame is without a name, but a pad under the agent, and a
     new thread's end of the stack."""

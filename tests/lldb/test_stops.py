@@ -79,6 +79,21 @@ def test_the_user_breaks_in_a_thread(tmp_path: Path) -> None:
             assert not re.search(r"frame #\d+: 0x\w+\s*$", line), text
 
 
+def test_calls_that_all_end_by_an_exception(tmp_path: Path) -> None:
+    """The thread that has told the debugger stands in the program's own code, at each stop, and
+    goes on from there as it would."""
+    program, arguments = build("throwing"), ("30000", "1", "all")
+    choose = ["darc start handle --start-ops 1000", "run", mark("bt"), "bt", mark("on")]
+    commands = [*choose, "darc peak >300us", "continue", mark("found"), "bt", mark("end"), REPORT]
+    done = debug(tmp_path, program, arguments, [*commands, "continue", EXIT])
+    for stop in ("bt", "found"):
+        names = frames(done.section(stop))
+        assert names, done.gdb
+        assert not any("darc_" in name or "agent" in name for name in names), done.gdb
+    assert ("handle", "parse", "burn") in done.paths, done.gdb
+    assert (done.program_status, done.output) == undisturbed(program, arguments)
+
+
 def test_a_debugger_that_takes_its_time(program: Path, tmp_path: Path) -> None:
     """As on a busy machine: nothing of darc's signals is left when the search has ended."""
     commands = [TOOLS, "slow-decisions", "darc start handle --peak >1ms", "run", REPORT]
