@@ -97,7 +97,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     its_command = its_command.replace("--start-time 1s", "--decision-ops 50")
     its_command = its_command.replace("start_time", "decision_ops")
     its_command = re.sub(
-        r"^def _goes_on.*?\n\n\n|^ +goes_on=.*?\n", "", its_command, flags=re.M | re.S
+        r"^def _goes_on.*?\n\n\n|^ +(?:goes_on|saves)=.*?\n", "", its_command, flags=re.M | re.S
     )
     for name in ("split", "idle"):
         text = its_command

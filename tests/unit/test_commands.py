@@ -3,15 +3,17 @@ import json
 import re
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from darc import __version__
-from darc.analyses.analysis import Resumable
+from darc.analyses.analysis import Analysis, Resumable
 from darc.analyses.rootcauses import RootCauses
 from darc.app import commands
 from darc.app.commands.command import Option, Parsed
 from darc.app.commands.resume import resume_of
+from darc.app.commands.session import save_of
 from darc.app.commands.start import parameters_of, parse_function
 from darc.app.finding import Request
 from darc.app.options import Typed, options_of
@@ -365,6 +367,42 @@ def test_help_of_resume_says_what_options_mean_to_a_session_that_goes_on() -> No
     shown = " ".join(commands.help_text("resume").split())
     assert "before its profile is compared with the saved one" in shown
     assert "stops once the profile is known, for the choice" not in shown
+
+
+def test_what_is_said_of_a_saved_file_is_what_its_command_says(
+    app: FakeApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an analysis that darc does not know, too; and nothing of one that no command goes on
+    with."""
+    made = ops.snapshot()
+    assert made.ftree is not None
+    stored = Stored(
+        "handle", Parameters(), made.status, samples.profile(samples.BINS), None, made.ftree, {},
+        analysis="often",
+    )  # fmt: skip
+    session = SimpleNamespace(alive=False, stored=lambda: stored, analysis=None)
+    monkeypatch.setattr(app, "need_session", lambda: session)
+    start = commands.find_command("start")
+    often = dataclasses.replace(start, name="often", saves="how often")
+    anew = dataclasses.replace(often, goes_on=None)
+    file = tmp_path / "s.json"
+    for known in ([start, often], [start, anew], [start]):
+        save = save_of(known)
+        assert ("Of 'darc often': how often." in save.details) == (len(known) > 1)
+        save.action(app, save.read(str(file)))
+        assert storage.read_file(file).analysis == "often"
+    goes_on, is_anew, is_unknown = app.shown
+    assert goes_on.endswith(f"'darc resume {file}' goes on with it")
+    assert is_anew == is_unknown == f"darc: session saved to {file}"
+
+
+def test_commands_say_what_is_saved_of_what_they_begin() -> None:
+    kinds = Analysis.__subclasses__()
+    for one in kinds:  # and those below, which come behind
+        kinds += one.__subclasses__()
+    of_darc = [one for one in kinds if one.__module__.startswith("darc.")]
+    can_be = {one.key for one in of_darc if one.stored is not Analysis.stored} - {""}
+    assert {one.name for one in commands.COMMANDS.values() if one.saves} == can_be
 
 
 def test_what_can_be_saved_and_go_on_is_resumed() -> None:

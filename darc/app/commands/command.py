@@ -175,6 +175,9 @@ class Command:
     """Whether it may begin an analysis."""
     only_looks: bool = False
     """Whether nothing becomes of the program by it."""
+    saves: str = ""
+    """Of one that begins what can be saved (:meth:`darc.analyses.analysis.Analysis.stored`): what
+    of it is in the file of ``darc save``."""
     goes_on: Callable[[Stored, Parameters, Parsed], Request] | None = None
     """Of one that begins what another run can go on with (``darc resume``): the request that goes
     on with a session that such a run had saved, by the parameters given. What was typed is what

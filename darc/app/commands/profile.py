@@ -89,6 +89,7 @@ PROFILE = Command(
     parse=_parse,
     action=_profile,
     begins=True,
+    saves="the functions' profiles, to compare others with ('darc compare')",
     options=(_TIME, _EVERY, _TOP),
     complete_argument=functions,
 )

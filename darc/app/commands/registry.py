@@ -12,7 +12,7 @@ from darc.app.commands.peak import DESCEND, PEAK
 from darc.app.commands.profile import PROFILE
 from darc.app.commands.report import REPORT
 from darc.app.commands.resume import resume_of
-from darc.app.commands.session import SAVE, STOP
+from darc.app.commands.session import STOP, save_of
 from darc.app.commands.start import START
 from darc.app.commands.version import VERSION
 from darc.app.commands.views import HISTOGRAM, STATUS, TREE, WAITS
@@ -20,7 +20,7 @@ from darc.app.commands.walk import WALK
 from darc.app.commands.why import WHY
 from darc.model.errors import UsageError, near
 
-_COMMANDS = (
+_ALONE = (
     START,
     PEAK,
     STATUS,
@@ -36,16 +36,16 @@ _COMMANDS = (
     CONTEXTS,
     WHY,
     STOP,
-    SAVE,
     REPORT,
     VERSION,
 )
-_RESUME = resume_of(_COMMANDS)
+_FILES = (save_of(_ALONE), resume_of(_ALONE))
+"""What speaks of the others: which of them begin what is saved, and goes on."""
 
 COMMANDS: Mapping[str, Command] = {
     command.name: command
-    for one in _COMMANDS
-    for command in ((one, _RESUME) if one is SAVE else (one,))
+    for one in _ALONE
+    for command in ((one, *_FILES) if one is STOP else (one,))
 }
 
 

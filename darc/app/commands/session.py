@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
-from darc.analyses.analysis import Resumable
 from darc.app.commands.command import Actions, Command, Parsed, no_arguments, one_file
 from darc.app.options import Typed
 from darc.model.errors import UsageError
@@ -20,7 +21,7 @@ def _parse_save(typed: Typed) -> Parsed:
     return Parsed((), {"file": one_file(typed)})
 
 
-def _save(app: Actions, parsed: Parsed) -> None:
+def _save(known: Mapping[str, Command], app: Actions, parsed: Parsed) -> None:
     file = parsed.options["file"]
     assert isinstance(file, Path)
     if app.session is None and app.is_busy:
@@ -30,8 +31,9 @@ def _save(app: Actions, parsed: Parsed) -> None:
         app.need_stopped()
     stored = session.stored()
     replace_file(file, storage.to_text(stored) + "\n", "slow.json")
-    is_resumable = isinstance(session.analysis, Resumable)
-    how = f": 'darc resume {file}' goes on with it" if is_resumable else ""
+    command = known.get(stored.analysis)
+    is_resumed = command is not None and command.goes_on is not None
+    how = f": 'darc resume {file}' goes on with it" if is_resumed else ""
     app.emit(f"darc: session saved to {file}{how}")
 
 
@@ -45,21 +47,25 @@ STOP = Command(
     action=_stop,
 )
 
-SAVE = Command(
-    name="save",
-    summary="Save the session to a file, for 'darc resume'.",
-    usage="darc save FILE",
-    details=(
-        "At any stop, also after the end: f0, the parameters, the profile, the peak, the "
-        "tree with its maxcounts, the votes that were not decided yet and the ops that were "
-        "kept. FILE is JSON and is replaced as a whole."
-    ),
-    examples=(
-        ("darc save slow.json", "Keep what is known by now."),
-        ("darc save ~/sessions/slow.json", "The same, in another directory."),
-    ),
-    parse=_parse_save,
-    action=_save,
-    takes_file=True,
-    only_looks=True,
-)
+
+def save_of(commands: Iterable[Command]) -> Command:
+    """``darc save`` of what ``commands`` begin, as far as they tell what of it is saved."""
+    known = {one.name: one for one in commands}
+    kept = " ".join(f"Of 'darc {one.name}': {one.saves}." for one in known.values() if one.saves)
+    return Command(
+        name="save",
+        summary="Save the session to a file, for 'darc resume'.",
+        usage="darc save FILE",
+        details=(
+            f"At any stop, also after the end, what is known by then. {kept} FILE is JSON and is "
+            "replaced as a whole."
+        ),
+        examples=(
+            ("darc save slow.json", "Keep what is known by now."),
+            ("darc save ~/sessions/slow.json", "The same, in another directory."),
+        ),
+        parse=_parse_save,
+        action=partial(_save, known),
+        takes_file=True,
+        only_looks=True,
+    )

@@ -170,6 +170,10 @@ START = Command(
     action=_start,
     takes_one=True,
     begins=True,
+    saves=(
+        "f0, the parameters, the profile, the peak, the tree with its maxcounts, the votes that "
+        "were not decided yet and the ops that were kept"
+    ),
     goes_on=_goes_on,
     options=search_options(lambda parameter: parameter.default_text),
     complete_argument=functions,
