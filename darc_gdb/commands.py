@@ -40,7 +40,7 @@ class _Command(gdb.Command):
         """gdb ends threads of its own for that, and begins them anew."""
         if commands.COMMANDS[self._name].only_looks:
             return contextlib.nullcontext()
-        return backend.TARGET.hooks.undisturbed()
+        return backend.TARGET.listeners.undisturbed()
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
@@ -132,30 +132,30 @@ class _Parameter(gdb.Parameter):
 def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     leaving = Leaving(app, target)
     stopping = Stopping(app, target, leaving.farewell)
-    hooks = target.hooks
-    hooks.failed = lambda error: _complain(app, error)
-    hooks.before_stop = stopping.before_stop
-    hooks.on_user_stop = stopping.on_user_stop
-    hooks.follow_up = stopping.follow_up
-    hooks.goes_on = stopping.goes_on
-    hooks.went_on = stopping.went_on
-    hooks.hears_stops_last = stopping.hears_stops_last
-    hooks.undisturbed = leaving.undisturbed
-    hooks.is_to_leave = leaving.farewell.is_wanted
+    listeners = target.listeners
+    listeners.failed = lambda error: _complain(app, error)
+    listeners.before_stop = stopping.before_stop
+    listeners.on_user_stop = stopping.on_user_stop
+    listeners.follow_up = stopping.follow_up
+    listeners.goes_on = stopping.goes_on
+    listeners.went_on = stopping.went_on
+    listeners.hears_stops_last = stopping.hears_stops_last
+    listeners.undisturbed = leaving.undisturbed
+    listeners.is_to_leave = leaving.farewell.is_wanted
     stop_hook = _StopHook(app, stopping, undo)
-    hooks.hears_stops_first = stop_hook.stand_first
+    listeners.hears_stops_first = stop_hook.stand_first
     gdb.events.before_prompt.connect(stopping.before_prompt)
     undo.callback(gdb.events.before_prompt.disconnect, stopping.before_prompt)
-    listeners: Iterable[tuple[Any, Callable[..., None]]] = (
+    handlers: Iterable[tuple[Any, Callable[..., None]]] = (
         (gdb.events.stop, stopping.on_stop),
         (gdb.events.exited, leaving.on_exit),
         (gdb.events.cont, stopping.on_continue),
         (gdb.events.new_inferior, leaving.on_new_inferior),
         (gdb.events.before_prompt, stopping.at_prompt),
         (gdb.events.gdb_exiting, leaving.on_exiting),
-        *target.listeners(),
+        *target.handlers(),
     )
-    for registry, handler in listeners:
+    for registry, handler in handlers:
         waiting = ctrlc.patient(handler)
         registry.connect(waiting)
         undo.callback(registry.disconnect, waiting)
@@ -203,7 +203,7 @@ class _ContinueHook(gdb.Command):
         try:
             backend.TARGET.is_let_go = False
             with ctrlc.waits(), backend.TARGET.memory.unnoticed():
-                backend.TARGET.hooks.goes_on()
+                backend.TARGET.listeners.goes_on()
         except Exception as error:
             raise gdb.GdbError(_tell(self._app, error)) from None
 
@@ -258,7 +258,7 @@ class _StopHook(gdb.Command):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         with ctrlc.waits(), backend.TARGET.memory.handling():
-            backend.TARGET.hooks.guarded(self._stopping.before_others)
+            backend.TARGET.listeners.guarded(self._stopping.before_others)
 
 
 def _hook(command: str, action: str, undo: contextlib.ExitStack) -> None:

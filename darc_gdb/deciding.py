@@ -15,7 +15,7 @@ import gdb
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, own_thread
 from darc_gdb import ctrlc, later
-from darc_gdb.hooks import Hooks
+from darc_gdb.listeners import Listeners
 from darc_gdb.memory import GdbMemory
 from darc_gdb.screen import has_front_end
 from darc_gdb.threads import GdbThreads
@@ -33,9 +33,11 @@ within another's."""
 class Deciding:
     """What is decided at a stop of darc's own, and what becomes of the program then."""
 
-    def __init__(self, turn: Turn, hooks: Hooks, memory: GdbMemory, threads: GdbThreads) -> None:
+    def __init__(
+        self, turn: Turn, listeners: Listeners, memory: GdbMemory, threads: GdbThreads
+    ) -> None:
         self.turn = turn
-        self._hooks = hooks
+        self._listeners = listeners
         self._memory = memory
         self._threads = threads
         self._is_at_work = False
@@ -90,14 +92,14 @@ class Deciding:
         the screen would take it away."""
         if outcome is not Outcome.STOP:
             return False
-        self._hooks.guarded(self._hooks.before_stop)
-        self._hooks.hears_stops_last()
+        self._listeners.guarded(self._listeners.before_stop)
+        self._listeners.hears_stops_last()
         return True
 
     def owe(self, work: Callable[[], Outcome]) -> bool:
         """gdb is to stop: ``work`` waits until all threads stand still."""
         self._owed, self._too_early, self._goes, self._is_told = work, False, False, False
-        self._hooks.hears_stops_last()
+        self._listeners.hears_stops_last()
         return True
 
     @property
@@ -144,7 +146,7 @@ class Deciding:
         if self._do(owed) is Outcome.CONTINUE:
             _let_go_on()
             return
-        self._hooks.on_user_stop()
+        self._listeners.on_user_stop()
         if not has_front_end():
             gdb.execute("frame")
 
@@ -153,7 +155,7 @@ class Deciding:
         try:
             return owed()
         except Exception as error:  # told to the user, in one place
-            self._hooks.failed(error)
+            self._listeners.failed(error)
             return Outcome.STOP
 
     def before_prompt(self) -> None:

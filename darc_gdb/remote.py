@@ -129,7 +129,7 @@ class GdbRemote(Remote):
 
             gate = _Gate(address, accepts, is_broken_off)
             limit = _Limit(
-                self._target.hooks.is_to_leave, self._target.patience, is_broken_off, late
+                self._target.listeners.is_to_leave, self._target.patience, is_broken_off, late
             )
             try:
                 with (

@@ -21,13 +21,13 @@ from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import Passage, SignalStop, State, Target
 from darc_gdb.bell import GdbBell
+from darc_gdb.breaks import GdbBreaks
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding
 from darc_gdb.frames import GdbFrames
-from darc_gdb.hooks import Hooks
 from darc_gdb.inferiors import Inferiors
+from darc_gdb.listeners import Listeners
 from darc_gdb.memory import GdbMemory
-from darc_gdb.ownbreaks import GdbBreaks
 from darc_gdb.screen import GdbScreen
 from darc_gdb.symbols import GdbSymbols
 from darc_gdb.threads import GdbThreads
@@ -55,7 +55,7 @@ class GdbTarget(Target):
 
     def __init__(self) -> None:
         self.turn = Turn()  # gdb runs on the thread that it loads darc on
-        self.hooks = Hooks()
+        self.listeners = Listeners()
         self.frames = GdbFrames(self.turn)
         self.screen = GdbScreen(self.turn)
         self.symbols = GdbSymbols(self.turn)
@@ -63,8 +63,8 @@ class GdbTarget(Target):
         self.inferiors = Inferiors()
         self.threads = GdbThreads(self.turn)
         self._calls = Calls(self, self.threads)
-        self.deciding = Deciding(self.turn, self.hooks, self.memory, self.threads)
-        self.bell = GdbBell(self.turn, self.hooks, self.deciding, self.threads, self.inferiors)
+        self.deciding = Deciding(self.turn, self.listeners, self.memory, self.threads)
+        self.bell = GdbBell(self.turn, self.listeners, self.deciding, self.threads, self.inferiors)
         self.bell.about_to_stop = self.screen.clear
         self.bell.passed_on = self._tell_passed_on
         self._told_of: set[str] = set()
@@ -72,9 +72,9 @@ class GdbTarget(Target):
         self._signal: str | None = None
         """The name of that for which the program stands still."""
         self.breaks = GdbBreaks(
-            self.turn, self.hooks, self.deciding, self.memory, self.threads, self._calls
+            self.turn, self.listeners, self.deciding, self.memory, self.threads, self._calls
         )
-        self.user_breaks = GdbUserBreakpoints(self.turn, self.hooks)
+        self.user_breaks = GdbUserBreakpoints(self.turn, self.listeners)
         self._modules_handler: Callable[[], Outcome] | None = None
         self._stops_at_file = False
         """Whether gdb was made to stop where the program has loaded a file."""
@@ -85,7 +85,7 @@ class GdbTarget(Target):
         self.is_let_go = False
         """Whether the user has let it go on in another way than by 'continue' and by steps."""
 
-    def listeners(self) -> Sequence[tuple[Any, Callable[[Any], None]]]:
+    def handlers(self) -> Sequence[tuple[Any, Callable[[Any], None]]]:
         """What to connect with which of gdb's events."""
         events = gdb.events
         found = [
@@ -250,7 +250,7 @@ class GdbTarget(Target):
     def _on_new_objfile(self, _event: object) -> None:
         mine = self.inferiors.is_home(gdb.selected_inferior())
         if mine and self._modules_handler is not None and self.pid is not None:
-            self.hooks.guarded(self._tell_modules)
+            self.listeners.guarded(self._tell_modules)
 
     def _tell_modules(self) -> None:
         assert self._modules_handler is not None

@@ -12,7 +12,7 @@ from darc.target.bell import Bell, answer
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_lldb.inferior import Inferior
-from darc_lldb.stops import Reason, Signal
+from darc_lldb.ownstops import Reason, Signal
 
 
 @own_thread

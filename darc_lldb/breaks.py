@@ -9,7 +9,7 @@ from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_lldb.inferior import Inferior
 from darc_lldb.memory import LldbMemory
-from darc_lldb.stops import OwnBreakpoints
+from darc_lldb.ownstops import OwnBreakpoints
 
 
 @own_thread

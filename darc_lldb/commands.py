@@ -14,9 +14,9 @@ from darc.debuggee import beside
 from darc.model.errors import TargetError
 from darc.target.target import State
 from darc.views import glyphs
-from darc_lldb import hook, overrides
+from darc_lldb import overrides, stophook
 from darc_lldb.farewell import Farewell
-from darc_lldb.inferior import Listeners
+from darc_lldb.listeners import Listeners
 from darc_lldb.target import LldbTarget
 
 APPS: dict[int, App] = {}
@@ -92,7 +92,7 @@ class _Command:
         context: lldb.SBExecutionContext,
         result: lldb.SBCommandReturnObject,
     ) -> None:
-        app, target = APPS[self._number], hook.TARGETS[self._number]
+        app, target = APPS[self._number], stophook.TARGETS[self._number]
         try:
             with target.inferior.lock:
                 target.settle()
@@ -209,7 +209,7 @@ def _add_commands(interpreter: lldb.SBCommandInterpreter) -> None:
 def _runner(name: str) -> Callable[[App, str], None]:
     def run(app: App, argument: str) -> None:
         if name in commands.COMMANDS and commands.COMMANDS[name].begins:
-            hook.TARGETS[_number_of(app)].prepare()
+            stophook.TARGETS[_number_of(app)].prepare()
         commands.run(app, name, argument)
 
     return run
@@ -227,10 +227,10 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     inferior, stopping = target.inferior, target.stopping
     inferior.listeners = Listeners(
         failed=lambda error: target.screen.complain(_tell(app, error)),
-        user_stop=app.on_stop,
+        on_user_stop=app.on_stop,
         follow_up=app.follow_up,
-        before_continue=app.before_continue,
-        resume=app.on_resume,
+        goes_on=app.before_continue,
+        went_on=app.on_resume,
         end=app.on_exit,
         lost=app.on_lost,
     )
@@ -284,7 +284,9 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
 def _leave_all(done: Callable[[], None]) -> bool:
     """For :class:`Farewell`: each program that was attached to, and that darc has been in."""
     attached = [
-        number for number, target in hook.TARGETS.items() if target.was_prepared and target.attached
+        number
+        for number, target in stophook.TARGETS.items()
+        if target.was_prepared and target.attached
     ]
     left = set(attached)
 
@@ -294,7 +296,7 @@ def _leave_all(done: Callable[[], None]) -> bool:
         def knock() -> bool:
             return monitor.ring_to_leave(app.session)
 
-        hook.TARGETS[number].stopping.leaving.ask(knock, app.on_leave, lambda: is_left(number))
+        stophook.TARGETS[number].stopping.leaving.ask(knock, app.on_leave, lambda: is_left(number))
 
     def is_left(number: int) -> None:
         left.discard(number)
@@ -309,7 +311,7 @@ def _leave_all(done: Callable[[], None]) -> bool:
 def _let_all_go() -> bool:
     """For :class:`Farewell`: without lldb, which hangs."""
     is_clean = True
-    for target in hook.TARGETS.values():
+    for target in stophook.TARGETS.values():
         pid = target.inferior.known
         if pid is not None and target.attached:
             try:
@@ -334,17 +336,17 @@ def register(debugger: lldb.SBDebugger) -> None:
     if number in APPS:
         return
     interpreter = debugger.GetCommandInterpreter()
-    target = hook.TARGETS[number] = LldbTarget(debugger)
+    target = stophook.TARGETS[number] = LldbTarget(debugger)
     app = APPS[number] = App(target)
     try:
         _add_commands(interpreter)
         _connect(debugger, app, target)
-        _execute(interpreter, "target stop-hook add -P darc_lldb.hook.StopHook")
+        _execute(interpreter, "target stop-hook add -P darc_lldb.stophook.StopHook")
         _FAREWELL.watch()
         if hasattr(debugger, "SetDestroyCallback"):  # since lldb 16
             debugger.SetDestroyCallback(_ends)
     except BaseException:
         for path in _CONTAINERS:
             _try(interpreter, f"command container delete {path}")
-        del hook.TARGETS[number], APPS[number]
+        del stophook.TARGETS[number], APPS[number]
         raise

@@ -10,16 +10,15 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import lldb
 
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
-from darc.target.outcome import Outcome
 from darc.target.target import State
+from darc_lldb.listeners import Listeners
 from darc_lldb.watcher import Watcher
 
 _STANDING = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
@@ -30,26 +29,6 @@ _GONE = (
     lldb.eStateExited,
     lldb.eStateDetached,
 )
-
-
-def _nobody() -> None:
-    """Is told nothing."""
-
-
-@dataclass
-class Listeners:
-    """Who is told of what becomes of the program."""
-
-    failed: Callable[[Exception], None] = lambda error: None
-    user_stop: Callable[[], None] = _nobody
-    follow_up: Callable[[], Outcome] = lambda: Outcome.STOP
-    """At a stop that darc has decided is one for the user: goes on where another analysis has
-    begun."""
-    before_continue: Callable[[], None] = _nobody
-    resume: Callable[[], None] = _nobody
-    end: Callable[[], None] = _nobody
-    lost: Callable[[int, str | None], None] = lambda pid, why: None
-    """lldb has the process no more, which lives; and what to tell of that, where it is known."""
 
 
 class Inferior:

@@ -1,9 +1,10 @@
 """What is done where the program stops, goes on and ends.
 
-Everything happens in lldb's stop hook (:mod:`darc_lldb.hook`), which is called at every stop that
-lldb would show, with all threads stopped, on whichever thread lldb handles its events. There memory
-may be written and functions called, and the program goes on, without the user's command noticing,
-when the hook says so. A breakpoint's callback would not do: functions may not be called in it.
+Everything happens in lldb's stop hook (:mod:`darc_lldb.stophook`), which is called at every stop
+that lldb would show, with all threads stopped, on whichever thread lldb handles its events. There
+memory may be written and functions called, and the program goes on, without the user's command
+noticing, when the hook says so. A breakpoint's callback would not do: functions may not be called
+in it.
 
 The watcher tells of what lldb calls no hook for: the user's Ctrl-C, that it goes on, its end.
 """
@@ -27,13 +28,13 @@ from darc.target.ownthread import Turn
 from darc.target.target import State
 from darc_lldb import signals
 from darc_lldb.bell import LldbBell
-from darc_lldb.calling import Calling
+from darc_lldb.calls import Calls
 from darc_lldb.frames import LldbFrames
 from darc_lldb.inferior import Inferior
 from darc_lldb.leaving import Leaving
-from darc_lldb.others import OtherHooks
+from darc_lldb.otherhooks import OtherHooks
+from darc_lldb.ownstops import OwnBreakpoints, Reason
 from darc_lldb.screen import LldbScreen
-from darc_lldb.stops import OwnBreakpoints, Reason
 from darc_lldb.threads import LldbThreads
 from darc_lldb.user_breaks import LldbUserBreakpoints
 from darc_lldb.watcher import Watcher
@@ -56,7 +57,7 @@ class Stopping:
         turn: Turn,
         inferior: Inferior,
         *,
-        calling: Calling,
+        calling: Calls,
         threads: LldbThreads,
         own: OwnBreakpoints,
         users: LldbUserBreakpoints,
@@ -91,7 +92,7 @@ class Stopping:
     def _follow_up(self) -> Outcome:
         outcome = self._inferior.listeners.follow_up()
         if outcome is Outcome.CONTINUE:
-            self._inferior.listeners.before_continue()
+            self._inferior.listeners.goes_on()
         return outcome
 
     def guarded(self, function: Callable[[], None]) -> None:
@@ -172,7 +173,7 @@ class Stopping:
             self._user_stop(launching=launching)
             return Outcome.STOP
         self._went_on = True
-        self.guarded(self._inferior.listeners.resume)
+        self.guarded(self._inferior.listeners.went_on)
         if self._inferior.watcher is not None:
             self._inferior.watcher.wait_for_stop()
         return Outcome.CONTINUE
@@ -233,7 +234,7 @@ class Stopping:
             self._tell(error)
             outcome = Outcome.CONTINUE
         if outcome is Outcome.CONTINUE:
-            self.guarded(self._inferior.listeners.before_continue)
+            self.guarded(self._inferior.listeners.goes_on)
         return outcome
 
     def _hit(self, thread: int, number: int) -> Outcome:
@@ -284,7 +285,7 @@ class Stopping:
             # lldb 22 shows the frames of a stop after which a stop hook let the program go on.
             self._went_on = False
             self.guarded(self._frames.forget)
-        self.guarded(self._inferior.listeners.user_stop)
+        self.guarded(self._inferior.listeners.on_user_stop)
         if not launching:
             self.others.wake()
         self.wait()
@@ -359,7 +360,7 @@ class Stopping:
     def resumed(self) -> None:
         """The watcher saw the program go on."""
         self._inferior.may_ask(False)
-        self.guarded(self._inferior.listeners.resume)
+        self.guarded(self._inferior.listeners.went_on)
 
     def stuck(self, pid: int) -> None:
         """The watcher saw the helper of an lldb wait for the first thread, which has ended. The

@@ -20,14 +20,14 @@ from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import SignalStop, State, Target
 from darc_lldb import signals
 from darc_lldb.breaks import LldbBreaks
-from darc_lldb.calling import Calling
+from darc_lldb.calls import Calls
 from darc_lldb.frames import LldbFrames
 from darc_lldb.inferior import Inferior
 from darc_lldb.memory import LldbMemory
+from darc_lldb.ownstops import OwnBreakpoints, Reason
 from darc_lldb.screen import LldbScreen
 from darc_lldb.server import has_siginfo
 from darc_lldb.stopping import Stopping
-from darc_lldb.stops import OwnBreakpoints, Reason
 from darc_lldb.symbols import LldbSymbols
 from darc_lldb.threads import LldbThreads
 from darc_lldb.user_breaks import LldbUserBreakpoints
@@ -53,7 +53,7 @@ class LldbTarget(Target):
         self.memory = LldbMemory(self.turn, self.inferior)
         self.screen = LldbScreen(self.turn, debugger, self.inferior.seems_to_stand)
         self.symbols = LldbSymbols(self.turn, self.inferior)
-        self._calls = Calling(self, debugger)
+        self._calls = Calls(self, debugger)
         self.threads = LldbThreads(self.turn, self, self._calls)
         self._own = OwnBreakpoints()
         self.breaks = LldbBreaks(self.turn, self.inferior, self._own, self.memory, self._tidy)

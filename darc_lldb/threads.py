@@ -13,7 +13,7 @@ from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import Place, State
 from darc.target.threads import Threads
 from darc_lldb import registers, threadpointer
-from darc_lldb.calling import Calling, Debugged, user_threads
+from darc_lldb.calls import Calls, Debugged, user_threads
 
 _GET_FS = 0x1003
 _SYS_ARCH_PRCTL = 158
@@ -25,7 +25,7 @@ _SYSCALL = bytes.fromhex("89f8 4889f7 4889d6 4889ca 0f05 c3")
 class LldbThreads(Threads):
     """Those of ``target``'s program, stopped."""
 
-    def __init__(self, turn: Turn, target: Debugged, calling: Calling) -> None:
+    def __init__(self, turn: Turn, target: Debugged, calling: Calls) -> None:
         self.turn = turn
         self._target = target
         self._calls = calling

@@ -10,7 +10,7 @@ from darc.target.ownthread import Turn, own_thread
 from darc.target.target import State
 from darc.target.user_breaks import UserBreakpoints
 from darc_lldb.inferior import Inferior
-from darc_lldb.stops import OwnBreakpoints
+from darc_lldb.ownstops import OwnBreakpoints
 
 
 @own_thread

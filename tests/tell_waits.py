@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from darc.analyses.names import ProgramNames
+from darc.analyses.waitnames import ProgramNames
 from darc.analyses.wakeups import waits_and_sleeps_of
 
 app = globals()["app"]

@@ -39,6 +39,8 @@ glossary](glossary.md) has the words. Names that are alike:
   `views/parts/catching.py` shows them).
 - `darc_gdb/stopping.py` and `darc_lldb/stopping.py` hear of stops; `collectors/padstops.py` and
   `standstill.py` say what becomes of probes and calls there.
+- A part of a target has the name of what `target/` asks of it (`breaks.py`, `memory.py`), and
+  what both debuggers have beside these has one name (`calls.py`, `listeners.py`).
 """
 
 

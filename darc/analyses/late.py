@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.callclock import CallClock
-from darc.analyses.names import ProgramNames
+from darc.analyses.waitnames import ProgramNames
 from darc.collectors.duties import Running
 from darc.model.catching import Catching
 from darc.model.errors import UsageError

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from darc.analyses.behind import Behind
-from darc.analyses.names import ProgramNames
+from darc.analyses.waitnames import ProgramNames
 from darc.analyses.waits import merge
 from darc.analyses.wakeups import sleeps_of, waits_and_sleeps_of
 from darc.code.program import Program

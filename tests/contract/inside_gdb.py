@@ -26,10 +26,10 @@ class GdbWorld(World):
     def __init__(self) -> None:
         self._shown = Path("shown.txt")
         target = self.target = darc_gdb.target.TARGET = GdbTarget()
-        target.hooks.failed = self._failed
+        target.listeners.failed = self._failed
         self.failures: list[Exception] = []
         target.announce()
-        for registry, handler in target.listeners():
+        for registry, handler in target.handlers():
             registry.connect(handler)
 
         def on_stop(event: gdb.StopEvent) -> None:

@@ -14,7 +14,7 @@ sys.path[:0] = [str(ROOT), *os.environ["CONTRACT_PACKAGES"].split(os.pathsep)]
 
 import lldb  # noqa: E402
 
-import darc_lldb.hook  # noqa: E402
+import darc_lldb.stophook  # noqa: E402
 from darc_lldb.target import LldbTarget  # noqa: E402
 from tests.contract.checks import CHECKS  # noqa: E402
 from tests.contract.world import World  # noqa: E402
@@ -28,10 +28,10 @@ class LldbWorld(World):
     def __init__(self, debugger: lldb.SBDebugger) -> None:
         self._debugger = debugger
         debugger.SetAsync(False)
-        self.target = darc_lldb.hook.TARGETS[debugger.GetID()] = LldbTarget(debugger)
+        self.target = darc_lldb.stophook.TARGETS[debugger.GetID()] = LldbTarget(debugger)
         self.target.inferior.listeners.failed = self._failed
         self.failures: list[Exception] = []
-        self._execute("target stop-hook add -P darc_lldb.hook.StopHook")
+        self._execute("target stop-hook add -P darc_lldb.stophook.StopHook")
         self.target.prepare()
         self._breakpoints: dict[int, int] = {}
         target = debugger.GetSelectedTarget()

@@ -411,3 +411,23 @@ def test_the_engine_is_imported_without_a_debugger() -> None:
     program = "import sys\n" + "".join(f"import {name}\n" for name in names)
     program += f"assert not {DEBUGGERS | ABOVE!r} & set(sys.modules)\n"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+@pytest.mark.parametrize("package", ["darc_gdb", "darc_lldb"])
+def test_parts_of_a_target_have_the_names_of_what_is_asked_of_them(package: str) -> None:
+    """Who knows one debugger's package finds the way in the other's."""
+    parts = set(re.findall(r"^    \w+: (\w+)$", (ROOT / "darc/target/target.py").read_text(), re.M))
+    asked = {name: file.stem for file, name, _ in _classes("darc/target") if name in parts}
+    found = {
+        base: file.stem for file, _, bases in _classes(package) for base in bases if base in asked
+    }
+    assert {"Breaks", "Threads"} <= found.keys()
+    assert found == {base: asked[base] for base in found}
+
+
+def _classes(folder: str) -> Iterator[tuple[Path, str, list[str]]]:
+    """Each class of the files of a folder, and what it is made from."""
+    for file in sorted((ROOT / folder).glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef):
+                yield file, node.name, [ast.unparse(base) for base in node.bases]

@@ -12,8 +12,8 @@ from darc.code.demangle import display_name
 from darc.model.ftree import CallSite, Cause, Ending, Function
 from darc.model.snapshot import SiteReport, SiteState
 from darc.views import render
+from darc.views.exporters.reportfile import write_report
 from darc.views.exporters.text import report, status
-from darc.views.exporters.written import write_report
 from darc.views.style import Style
 from darc.views.words import columns, message, name, printable, shorten, whole
 

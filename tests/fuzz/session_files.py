@@ -16,8 +16,8 @@ from darc.model.snapshot import Snapshot
 from darc.saved import storage
 from darc.saved.refit import check_overrides, new_parameters
 from darc.views import render
+from darc.views.exporters.reportfile import write_report
 from darc.views.exporters.text import report, status
-from darc.views.exporters.written import write_report
 from darc.views.style import Style
 from tests.fuzz import names
 

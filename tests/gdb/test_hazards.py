@@ -829,7 +829,7 @@ def test_a_stack_that_another_thread_unlocks(tmp_path: Path, is_known: bool) -> 
     the call has to be given up."""
     unknown = "python import darc_gdb.detours as d; d.has_stack = lambda *_: True"
     if current() != GDB:
-        unknown = "script import darc_lldb.calling as c; c.has_stack = lambda *_: True"
+        unknown = "script import darc_lldb.calls as c; c.has_stack = lambda *_: True"
     start = "darc start handle --peak last --decision-ops 5"
     commands = ["break stand", "run", *([] if is_known else [unknown]), start, "delete"]
     done = debug(tmp_path, build_hazard("paged"), (), [*commands, "continue", REPORT, "kill"])

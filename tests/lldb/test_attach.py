@@ -79,8 +79,8 @@ def test_darc_is_imported_into_a_plain_lldb(when: str, running: Server, tmp_path
 
 LATE = """
 import lldb
-from darc_lldb import hook
-(target,) = hook.TARGETS.values()
+from darc_lldb import stophook
+(target,) = stophook.TARGETS.values()
 lldb.debugger.SetAsync(True)
 target.settle()
 app.before_continue()

@@ -23,10 +23,10 @@ import threading
 import time
 import lldb
 from darc.target.target import State
-from darc_lldb import commands, hook
+from darc_lldb import commands, stophook
 
 number = lldb.debugger.GetID()
-app, target = commands.APPS[number], hook.TARGETS[number]
+app, target = commands.APPS[number], stophook.TARGETS[number]
 before_continue, on_leave = app.before_continue, app.on_leave
 PATIENCE = time.monotonic() + 60
 

@@ -13,7 +13,7 @@ from darc.analyses.rootcauses import RootCauses
 from darc.app import commands
 from darc.app.commands.command import Option, Parsed
 from darc.app.commands.resume import resume_of
-from darc.app.commands.session import save_of
+from darc.app.commands.save import save_of
 from darc.app.commands.start import parameters_of, parse_function
 from darc.app.finding import Request
 from darc.app.options import Typed, options_of

@@ -15,8 +15,8 @@ from darc.model.waits import Holder, Role, WaitedFor, Waits
 from darc.saved.files import replace_file
 from darc.views.exporters import EXPORTERS
 from darc.views.exporters.json import to_json
+from darc.views.exporters.reportfile import format_of, write_report
 from darc.views.exporters.text import report
-from darc.views.exporters.written import format_of, write_report
 from darc.views.parts import PARTS
 from darc.views.style import Style
 from tests.unit import ops, samples

@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
-from darc.analyses import names
-from darc.analyses.names import ProgramNames
+from darc.analyses import waitnames
+from darc.analyses.waitnames import ProgramNames
 from darc.code.program import Program
 from darc.model.ops import Stack
 
@@ -80,6 +80,6 @@ def test_who_has_handed_its_frame_on_is_told(
     within: str | None,
     path: tuple[str, ...],
 ) -> None:
-    monkeypatch.setattr(names, "callers", lambda *_: backs)
+    monkeypatch.setattr(waitnames, "callers", lambda *_: backs)
     program = cast(Program, Code())
     assert ProgramNames(program, {}).path(Stack(0x7000, 0, (backs[0],)), within) == path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from darc.app.commands.command import Actions, Command, Option
-from darc.app.commands.files import files
+from darc.app.commands.filenames import files
 from darc.app.commands.peak import peaks
 from darc.app.commands.registry import COMMANDS
 from darc.model.errors import DarcError

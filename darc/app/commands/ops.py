@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from darc.app.commands.command import Actions, Command, Option, Parsed, path_of
-from darc.app.commands.files import files
+from darc.app.commands.filenames import files
 from darc.app.commands.peak import peaks
 from darc.app.commands.written import VIEW_OPTIONS, view_options_in, write
 from darc.app.options import Typed, number_in

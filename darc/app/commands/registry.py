@@ -12,8 +12,9 @@ from darc.app.commands.peak import DESCEND, PEAK
 from darc.app.commands.profile import PROFILE
 from darc.app.commands.report import REPORT
 from darc.app.commands.resume import resume_of
-from darc.app.commands.session import STOP, save_of
+from darc.app.commands.save import save_of
 from darc.app.commands.start import START
+from darc.app.commands.stop import STOP
 from darc.app.commands.version import VERSION
 from darc.app.commands.views import HISTOGRAM, STATUS, TREE, WAITS
 from darc.app.commands.walk import WALK

@@ -9,7 +9,7 @@ from darc.app.commands.written import FILE_OPTION
 from darc.app.options import Typed
 from darc.model.errors import UsageError
 from darc.model.values import choice
-from darc.views.exporters import EXPORTERS, written
+from darc.views.exporters import EXPORTERS, reportfile
 
 _FORMAT = Option(
     "--format",
@@ -37,14 +37,14 @@ def _parse_report(typed: Typed) -> Parsed:
             f"'darc report -o {typed.words[0]}'"
         )
     path = FILE_OPTION.typed_in(typed) or _OUTPUT.typed_in(typed)
-    form = _FORMAT.typed_in(typed) or written.format_of(path)
-    written.check_format(form)
+    form = _FORMAT.typed_in(typed) or reportfile.format_of(path)
+    reportfile.check_format(form)
     return Parsed((), {"format": form, "file": path, "require": _REQUIRE.typed_in(typed)})
 
 
 def _report(app: Actions, parsed: Parsed) -> None:
     file = parsed.options["file"]
-    written.write_report(
+    reportfile.write_report(
         app.snapshot(tree=True),
         str(parsed.options["format"]),
         file if isinstance(file, Path) else None,

@@ -1,7 +1,7 @@
 """The formats of the report: a file for each, and this registry.
 
 An exporter makes text from a frozen ``Snapshot``: it touches no file, no program and no session.
-:mod:`darc.views.exporters.written` alone writes files, those that ``darc report -o`` names.
+:mod:`darc.views.exporters.reportfile` alone writes files, those that ``darc report -o`` names.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from darc.model.snapshot import Snapshot
 from darc.saved.sets import function_to_json
 from darc.search import loops
 from darc.views.exporters.exporter import Exporter
+from darc.views.jsonvalues import path_to_json, waits_to_json
 from darc.views.parts import PARTS
 from darc.views.style import Style
-from darc.views.values import path_to_json, waits_to_json
 from darc.views.words import Shown, whole
 
 SCHEMA = 1

@@ -11,10 +11,10 @@ from darc.model.functionset import FunctionProfile
 from darc.model.snapshot import Answer, Snapshot, Why
 from darc.model.why import Suspect, Tail
 from darc.saved.sets import function_to_json
+from darc.views.jsonvalues import path_to_json, waits_to_json
 from darc.views.parts.part import PartView
 from darc.views.style import Style
 from darc.views.treeview import path_text
-from darc.views.values import path_to_json, waits_to_json
 from darc.views.whyview import draw_why
 
 

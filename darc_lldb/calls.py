@@ -49,7 +49,7 @@ def user_threads(process: lldb.SBProcess) -> list[lldb.SBThread]:
     return [t for t in process if not procfs.is_kernels(pid, int(t.GetThreadID()))]
 
 
-class Calling:
+class Calls:
     """Calls in ``target``'s program."""
 
     def __init__(self, target: Debugged, debugger: lldb.SBDebugger) -> None:

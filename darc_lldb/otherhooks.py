@@ -11,7 +11,7 @@ import re
 
 import lldb
 
-OWN = "darc_lldb.hook.StopHook"
+OWN = "darc_lldb.stophook.StopHook"
 _ADD = f"target stop-hook add -P {OWN}"
 
 

@@ -11,7 +11,7 @@ from darc.target.outcome import Outcome
 
 
 @dataclass
-class Hooks:
+class Listeners:
     """Each does nothing until somebody sets it."""
 
     failed: Callable[[Exception], None] = lambda error: None

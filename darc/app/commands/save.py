@@ -1,4 +1,4 @@
-"""``darc stop`` and ``darc save``: the end of a session, and its file."""
+"""``darc save``: a session as a file."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from darc.app.commands.command import Actions, Command, Parsed, no_arguments, one_file
+from darc.app.commands.command import Actions, Command, Parsed, one_file
 from darc.app.options import Typed
 from darc.model.errors import UsageError
 from darc.saved import storage
 from darc.saved.files import replace_file
-
-
-def _stop(app: Actions, _parsed: Parsed) -> None:
-    app.stop()
 
 
 def _parse_save(typed: Typed) -> Parsed:
@@ -35,17 +31,6 @@ def _save(known: Mapping[str, Command], app: Actions, parsed: Parsed) -> None:
     is_resumed = command is not None and command.goes_on is not None
     how = f": 'darc resume {file}' goes on with it" if is_resumed else ""
     app.emit(f"darc: session saved to {file}{how}")
-
-
-STOP = Command(
-    name="stop",
-    summary="Take every probe out and end the search.",
-    usage="darc stop",
-    details="The program goes on as if darc had never been there; what is known stays.",
-    examples=(("darc stop", "End the search."),),
-    parse=no_arguments,
-    action=_stop,
-)
 
 
 def save_of(commands: Iterable[Command]) -> Command:
