@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from darc import agent
+from darc.agent import compiled
 from darc.agent.layout import Room, layout_in, plan
 from darc.agent.memory import AgentMemory
 from darc.code.architecture import Prologue, Site
@@ -367,7 +367,7 @@ def _whole_block(start: int, end: int) -> tuple[int, int]:
 def left_behind(target: Target, areas: Iterator[int]) -> Iterator[LeftFoothold]:
     """The footholds among ``areas``, where executable memory begins. The mark may stand at a later
     page, where the first ones are of another block of pads."""
-    blob = agent.load()
+    blob = compiled.load()
     seen: set[int] = set()
     for first in areas:
         border = (first // pads.BLOCK + 1) * pads.BLOCK
@@ -384,7 +384,7 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[LeftFoothold]:
             except TargetError:
                 continue
             layout = plan(blob, ROOMS[0])
-            if blob.unpack("darc_control", raw)["version"] == agent.ABI_VERSION:
+            if blob.unpack("darc_control", raw)["version"] == compiled.ABI_VERSION:
                 layout = layout_in(blob, control, raw, target.memory.read)
             tables = AgentMemory(
                 blob, control - layout.control, layout, target.memory.read, target.memory.write
@@ -393,5 +393,5 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[LeftFoothold]:
             yield LeftFoothold(base, used, sites, size, memory, tables)
 
 
-def _magic(blob: agent.Blob) -> bytes:
+def _magic(blob: compiled.Blob) -> bytes:
     return blob.constants["DARC_MAGIC"].to_bytes(8, "little")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from darc import agent
+from darc.agent import compiled
 from darc.agent.layout import Room
 from darc.agent.memory import AgentMemory
 from darc.code.processor import STACK_POINTER
@@ -54,7 +54,7 @@ class KernelPads(PadBackend):
 
     def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
         notes = []
-        own_version = agent.load().constants["DARC_ABI_VERSION"]
+        own_version = compiled.load().constants["DARC_ABI_VERSION"]
         self._found = self._left_behind()
         for left in self._found:
             if left.version != own_version:
@@ -118,7 +118,7 @@ class KernelPads(PadBackend):
         rooms: tuple[Room, ...] = ROOMS
         if room.blocks:
             rooms = rooms_down_to(room)
-        own_version = agent.load().constants["DARC_ABI_VERSION"]
+        own_version = compiled.load().constants["DARC_ABI_VERSION"]
         found, self._found = self._found, None
         if found is None:
             found = self._left_behind()

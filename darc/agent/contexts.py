@@ -6,10 +6,9 @@ import struct
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
-from darc.agent import words
 from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded
-from darc.agent.layout import Read, Write, contexts_size
+from darc.agent.layout import Read, Write, contexts_size, words
 from darc.agent.rows import NodeTotal
 from darc.model.profile import Profile
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TypedDict, Unpack
 
-from darc.agent import Blob
+from darc.agent.compiled import Blob
 from darc.agent.damage import guarded
 from darc.agent.layout import Layout, Read, Write
 

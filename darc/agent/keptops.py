@@ -5,10 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from darc.agent import words
 from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded
-from darc.agent.layout import Read, Write
+from darc.agent.layout import Read, Write, words
 from darc.agent.rows import KeptEvent, KeptOp, KeptSpan, KeptSum, KeptSwitch, task_name
 
 

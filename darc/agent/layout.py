@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from darc.agent import Blob, words
+from darc.agent.compiled import Blob
 from darc.model.errors import TargetError
 
 _PAGE = 4096
@@ -14,6 +15,11 @@ _MOST_OF_ANY = 1 << 24  # entries of a table that could be
 _MOST_BYTES = 1 << 36  # of what takes part of a mapping
 Read = Callable[[int, int], bytes]
 Write = Callable[[int, bytes], None]
+
+
+def words(raw: bytes) -> tuple[int, ...]:
+    """Little-endian 64-bit words."""
+    return struct.unpack(f"<{len(raw) // 8}Q", raw)
 
 
 def _pages(size: int) -> int:

@@ -6,7 +6,7 @@ import dataclasses
 import struct
 from collections.abc import Callable, Sequence
 
-from darc.agent import Blob
+from darc.agent.compiled import Blob
 from darc.agent.contexts import ThreadContexts
 from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded

@@ -8,10 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from darc.agent import words
 from darc.agent.control import Control
 from darc.agent.damage import guarded
-from darc.agent.layout import Read
+from darc.agent.layout import Read, words
 from darc.agent.rows import KeptMoment, task_name
 
 

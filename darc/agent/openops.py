@@ -5,12 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from darc.agent import words
 from darc.agent.contexts import STATE, ThreadContexts
 from darc.agent.control import Control
 from darc.agent.damage import guarded
 from darc.agent.keptops import KeptOpTables
-from darc.agent.layout import Read, Write
+from darc.agent.layout import Read, Write, words
 from darc.agent.records import Records
 from darc.agent.rows import KeptEvent, OpenRecord, Operation, RunningOp, Stale
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from darc.agent import words
 from darc.agent.control import Control
 from darc.agent.damage import guarded
-from darc.agent.layout import Read, Write
+from darc.agent.layout import Read, Write, words
 from darc.agent.rows import Node, PatchedSite, Route
 from darc.model.errors import TargetError
 

@@ -7,7 +7,7 @@ import gc
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from darc import agent
+from darc.agent import compiled
 from darc.agent.damage import DAMAGED
 from darc.agent.layout import Room
 from darc.agent.memory import AgentMemory
@@ -100,7 +100,7 @@ class PadCollector(Collector):
         notes = self._check()
         debuggee.begin()
         foothold = self._footing.take(self._program, self._room(), self._parameters.resolution)
-        self._target.frames.show_pads(agent.elf_file(), foothold.agent_base, foothold.caller)
+        self._target.frames.show_pads(compiled.elf_file(), foothold.agent_base, foothold.caller)
         places = debuggee.guard_places
         self._take(foothold, PadInstaller(self._target, self._program, foothold, places))
         notes += foothold.free_stuck()

@@ -15,7 +15,7 @@ import struct
 import time
 from collections.abc import Iterable, Iterator
 
-from darc import agent
+from darc.agent import compiled
 from darc.debuggee import procfs
 from darc.target import living
 
@@ -115,7 +115,7 @@ def send(pid: int, thread: int, number: int) -> None:
     :func:`problem`."""
     if problem(pid, number) is not None:
         return
-    mark = agent.load().constants["DARC_BELL_MARK"]
+    mark = compiled.load().constants["DARC_BELL_MARK"]
     info = _INFO.pack(number, 0, _SI_QUEUE, os.getpid(), os.getuid(), mark).ljust(INFO_SIZE, b"\0")
     _libc().syscall(_SYS_RT_TGSIGQUEUEINFO, pid, thread, number, info)
 
@@ -132,7 +132,7 @@ def _libc() -> ctypes.CDLL:
 
 def is_marked(code: int, value: int) -> bool:
     """Whether a signal is darc's own, by its ``si_code`` and the value that it carries."""
-    return code == _SI_QUEUE and value == agent.load().constants["DARC_BELL_MARK"]
+    return code == _SI_QUEUE and value == compiled.load().constants["DARC_BELL_MARK"]
 
 
 def own_pid_for(pid: int) -> int:

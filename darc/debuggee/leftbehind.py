@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from darc import agent
+from darc.agent import compiled
 from darc.agent.layout import layout_in
 from darc.agent.memory import AgentMemory
 from darc.debuggee.gaps import without
@@ -205,7 +205,7 @@ def _tables_at(control: int, memory: MemoryFile) -> AgentMemory | None:
         UnsupportedError: they are another version's.
         TargetError: they cannot be read, or are damaged.
     """
-    blob = agent.load()
+    blob = compiled.load()
     raw = memory.read(control, blob.sizes["darc_control"])
     values = blob.unpack("darc_control", raw)
     if values["magic"] != blob.constants["DARC_MAGIC"]:

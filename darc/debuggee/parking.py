@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 
-from darc import agent
+from darc.agent import compiled
 from darc.code.convention import SCRATCH
 from darc.debuggee.detour import RESTARTED
 from darc.pads.foothold import Foothold
@@ -47,7 +47,7 @@ def parked_slots(target: Target, foothold: Foothold) -> dict[int, int]:
 
 def _parked(target: Target, foothold: Foothold) -> dict[int, dict[str, int]]:
     """The threads that stand where they can be led home from, and what is on their stacks."""
-    blob = agent.load()
+    blob = compiled.load()
     first, end = foothold.symbol("darc_parked"), foothold.symbol("darc_unparked")
     found = {}
     for thread, pc in target.threads.program_counters().items():

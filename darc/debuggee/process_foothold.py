@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from signal import SIGSYS
 from typing import Self
 
-from darc import agent
+from darc.agent import compiled
 from darc.agent.layout import (
     MOST_RECORDS,
     SOON_USED,
@@ -635,5 +635,5 @@ class ProcessFoothold(Foothold):
 
 
 def _area_size(room: Room) -> int:
-    wanted = returns.SIZE + room.sites * _PAD_BYTES + len(agent.load().code)
+    wanted = returns.SIZE + room.sites * _PAD_BYTES + len(compiled.load().code)
     return min(-(-wanted // _AREA_UNIT) * _AREA_UNIT, pads.BLOCK)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from darc.agent import Blob
+from darc.agent.compiled import Blob
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import Node, Route
 from darc.code.architecture import Prologue, Site

@@ -15,7 +15,7 @@ from dataclasses import fields
 from enum import IntEnum
 from typing import Self
 
-from darc import agent
+from darc.agent import compiled
 from darc.agent.damage import DamagedError
 from darc.agent.layout import Read, Room, Write
 from darc.agent.memory import AgentMemory
@@ -54,7 +54,7 @@ class Foothold(ABC):
         self._target = target
         self._program = program
         self.identity = identity
-        self._blob = agent.load()
+        self._blob = compiled.load()
         self._areas: list[Area] = []
         self._pads: list[Placed] = []
         """By their addresses."""

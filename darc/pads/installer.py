@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from darc import agent
+from darc.agent import compiled
 from darc.agent.memory import AgentMemory
 from darc.code.architecture import FunctionCode, Instruction, Prologue, Site
 from darc.code.faults import leaves_frame
@@ -71,7 +71,7 @@ class PadInstaller:
         self._target = target
         self._program = program
         self._foothold = foothold
-        self._blob = agent.load()
+        self._blob = compiled.load()
         self._sites: dict[int, Patch] = {}
         self._sure: set[int] = set()
         """Sites for which what has been made can be used, as nothing has changed since."""

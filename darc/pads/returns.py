@@ -37,12 +37,12 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from darc import agent
-from darc.agent import words
+from darc.agent import compiled
+from darc.agent.layout import words
 from darc.pads import processor as pads
 from darc.target.target import Target
 
-_LIMITS = agent.load().constants
+_LIMITS = compiled.load().constants
 _COUNT = _LIMITS["DARC_LANDINGS"]
 _CELL = _LIMITS["DARC_LANDING_SIZE"]
 _ENTER = _LIMITS["DARC_LANDING_ENTER"]

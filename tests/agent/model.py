@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from darc import agent
+from darc.agent import compiled
 from darc.model.profile import thresholds
 from tests.agent.world import (
     CATCHER,
@@ -41,7 +41,7 @@ from tests.agent.world import (
 )
 
 _MOST_TAILS = 7
-_LIMITS = agent.load().constants
+_LIMITS = compiled.load().constants
 MOST, FEW, SPANS = (_LIMITS[f"DARC_{name}"] for name in ("KEPT_OPS", "KEPT_FEW", "MAX_SPANS"))
 _ENDED = -1
 _FREED = 1

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc import agent
+from darc.agent import compiled
 from tests.agent import model
 from tests.agent.test_agent import (
     ARMS,
@@ -36,8 +36,8 @@ from tests.agent.test_agent import (
 )
 from tests.agent.world import Setting, Timed, World, tree_of
 
-SPANS = agent.load().constants["DARC_MAX_SPANS"]
-SUMS = agent.load().constants["DARC_MAX_SUMS"]
+SPANS = compiled.load().constants["DARC_MAX_SPANS"]
+SUMS = compiled.load().constants["DARC_MAX_SUMS"]
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from darc import agent
+from darc.agent import compiled
 from darc.agent.layout import Room, plan
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import KeptOp, Node, Route
@@ -236,7 +236,7 @@ class World:
         self._process = subprocess.Popen(
             [str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
-        self.blob = agent.load()
+        self.blob = compiled.load()
         self.code, self.symbols = code or self.blob.code, symbols or self.blob.symbols
         while not self._is_mapped():
             if self._process.poll() is not None:

@@ -431,3 +431,15 @@ def _classes(folder: str) -> Iterator[tuple[Path, str, list[str]]]:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ClassDef):
                 yield file, node.name, [ast.unparse(base) for base in node.bases]
+
+
+def test_folders_have_no_code_of_their_own() -> None:
+    """A package says what lives there, and hands on names; code has a file with a name."""
+    packages = ("darc", *sorted(ABOVE), "benchmarks", "fixtures", "tests")
+    for file in (one for package in packages for one in (ROOT / package).rglob("__init__.py")):
+        code = [
+            node.name
+            for node in ast.parse(file.read_text()).body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        ]
+        assert not code, f"{file.relative_to(ROOT)}: {', '.join(code)}"

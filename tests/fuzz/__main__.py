@@ -7,7 +7,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from tests.fuzz import Result, run
+from tests.fuzz.trials import Result, run
 
 FUZZERS = ("elf_files", "session_files", "command_lines", "names", "tables", "journals", "texts")
 COUNT = 10_000

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from darc import agent
+from darc.agent import compiled
 from darc.agent.layout import Layout, layout_in, plan, room_for
 from darc.agent.memory import AgentMemory
 from darc.model.errors import TargetError
@@ -48,7 +48,7 @@ class _Memory(FakeMemory):
 @functools.cache
 def _filled() -> bytes:
     """Tables in the middle of an analysis."""
-    blob = agent.load()
+    blob = compiled.load()
     layout = plan(blob, room_for(8, 2))
     memory = _Memory(Turn(), bytearray(layout.size))
     tables = AgentMemory(blob, BASE, layout, memory.read, memory.write)
@@ -63,14 +63,14 @@ def _filled() -> bytes:
     return bytes(memory.tables)
 
 
-def _numbers(blob: agent.Blob, layout: Layout) -> int:
+def _numbers(blob: compiled.Blob, layout: Layout) -> int:
     contexts = layout.context_size * layout.room.contexts
     return layout.contexts + blob.sizes["darc_contexts"] + contexts
 
 
 def trial(chance: random.Random) -> None:
     """Some words are written over; everything that reads them is called."""
-    blob = agent.load()
+    blob = compiled.load()
     layout = plan(blob, room_for(8, 2))
     program = FakeTarget()
     program.process = 1
@@ -120,5 +120,5 @@ def trial(chance: random.Random) -> None:
         raise refused
 
 
-def _control(memory: _Memory, blob: agent.Blob) -> bytes:
+def _control(memory: _Memory, blob: compiled.Blob) -> bytes:
     return memory.read(BASE, blob.sizes["darc_control"])

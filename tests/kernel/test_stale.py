@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from darc import agent
+from darc.agent import compiled
 from kgdb.vm.machine import Machine
 from tests import debugger
 from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, typed, workload
@@ -69,7 +69,7 @@ def machine() -> Iterator[Machine]:
 
 def within_the_agent() -> str:
     """Stops where a call has just come back, in the middle of what the agent does then."""
-    blob = agent.load()
+    blob = compiled.load()
     start, idle = blob.symbols["darc_stub_returned"], blob.offset("darc_context.idle")
     inside = bytes((0xC7, 0x46, idle, 0, 0, 0, 0))  # mov dword ptr [rsi + idle], 0
     return f"hbreak *((char *) &darc_stub_returned + {blob.code.index(inside, start) + 7 - start})"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from darc import agent
+from darc.agent import compiled
 from darc.agent.control import Words
 
-HEADER = Path(agent.__file__).with_name("abi.h")
+HEADER = Path(compiled.__file__).with_name("abi.h")
 
 
 def test_no_number_stands_for_two_things() -> None:
@@ -21,7 +21,7 @@ def test_no_number_stands_for_two_things() -> None:
 
 
 def test_words_that_are_set_by_name_are_words() -> None:
-    fields = agent.load().fields
+    fields = compiled.load().fields
     for name in Words.__annotations__:
         _, size = fields[f"darc_control.{name}"]
         assert size in {1, 2, 4, 8, 16}, name

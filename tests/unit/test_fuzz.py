@@ -6,8 +6,8 @@ import importlib
 
 import pytest
 
-from tests.fuzz import run
 from tests.fuzz.__main__ import FUZZERS, SAMPLE
+from tests.fuzz.trials import run
 
 
 @pytest.mark.parametrize("name", FUZZERS)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from darc import agent
+from darc.agent import compiled
 from darc.agent.contexts import ThreadContexts
 from darc.agent.layout import plan, room_for
 from darc.agent.memory import AgentMemory
@@ -103,7 +103,7 @@ class World:
     """A collector at work, and whom it asks."""
 
     def __init__(self) -> None:
-        blob = agent.load()
+        blob = compiled.load()
         layout = plan(blob, room_for(4, 2))
         self.memory = memory = bytearray(layout.size)
 
@@ -307,7 +307,7 @@ def test_a_program_that_gives_no_more_room(world: World) -> None:
 def test_where_code_is_in_more_pieces_than_there_is_room_for_f0s_own_is_among_those_kept(
     f0: int,
 ) -> None:
-    world, limits = World(), agent.load().constants
+    world, limits = World(), compiled.load().constants
     pieces = [range(n << 12, (n << 12) + 256) for n in range(1, limits["DARC_MAX_CODE"] + 51)]
     assert world.tables.set_code(pieces, pieces[f0].start + 7) == 50
     at = world.tables.layout.code

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from iced_x86 import Code, FlowControl, Instruction
 
-from darc import agent
+from darc.agent import compiled
 from darc.code.architecture import Prologue, Site
 from darc.code.frames import FrameRule
 from darc.code.processor import decode
@@ -143,7 +143,7 @@ def test_the_filter_compares_bytes_that_all_addresses_of_a_block_share(offset: i
     assert (block + pads.BLOCK).to_bytes(8, "little")[3:7] != block.to_bytes(8, "little")[3:7]
 
 
-WAITING = agent.load().constants["DARC_WAIT_HASHES"]
+WAITING = compiled.load().constants["DARC_WAIT_HASHES"]
 SIEVED = b"\x48\x8d\x04\x0f\xc3"  # lea rax, [rdi + rcx]; ret
 TELLS = b"\xff\x05\xfa\x00\x00\x00\x31\xc0\xc3"  # inc dword ptr [rip + 0xfa]; xor eax, eax; ret
 
@@ -156,7 +156,7 @@ def sieved() -> tuple[Callable[[int, int], int], ctypes.Array[ctypes.c_uint32], 
         -1, 4 * mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
     )
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    constants = agent.load().constants
+    constants = compiled.load().constants
     counts, factor = base + 0x1000, constants["DARC_THREAD_HASH"]
     prologue = Prologue(ADDRESS, tuple(decode(SIEVED, ADDRESS)), len(SIEVED), SIEVED)
     stubs = pads.Stubs(*[base] * 7)

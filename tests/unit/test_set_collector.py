@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from darc import agent
+from darc.agent import compiled
 from darc.agent.rows import MemberCounts
 from darc.collectors.losses import Losses
 from darc.collectors.memberpads import Pools
@@ -77,7 +77,7 @@ def test_hundred_functions_share_landings_whatever_files_they_are_in(
     ]
     found = made(functions)
     assert found.total() == len(functions)
-    limits = agent.load().constants
+    limits = compiled.load().constants
     room = limits["DARC_LANDINGS"] - limits["DARC_LANDING_CALLERS"]
     assert max(found.values()) * 8 <= room
 

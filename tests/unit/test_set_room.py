@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from darc import agent
+from darc.agent import compiled
 from darc.agent.layout import plan, room_for_set
 from darc.agent.memory import AgentMemory
 from darc.collectors.set_collector import MOST_FUNCTIONS
@@ -14,7 +14,7 @@ from darc.collectors.set_collector import MOST_FUNCTIONS
 @pytest.mark.parametrize("functions", [1, 144, 500, MOST_FUNCTIONS])
 def test_every_function_has_a_word_in_each_context(functions: int, threads: int) -> None:
     """The agent does not ask: beyond it there is another thread's context, or nothing."""
-    blob = agent.load()
+    blob = compiled.load()
     layout = plan(blob, room_for_set(functions, threads))
     tables = AgentMemory(blob, 0, layout, lambda _, size: bytes(size), lambda _, __: None)
     assert tables.members.most >= functions

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from darc.app.commands.command import Actions, Command
 from darc.app.commands.completion import complete, completes_files
+from darc.app.commands.dispatch import run
 from darc.app.commands.registry import COMMANDS, find_command
 from darc.app.commands.report import REPORT_OPTIONS
 from darc.app.commands.texts import help_text, parameter_help, set_parameter, show_parameter
-from darc.views.words import lines
 
 __all__ = [
     "COMMANDS",
@@ -32,20 +32,3 @@ __all__ = [
     "set_parameter",
     "show_parameter",
 ]
-
-
-def run(app: Actions, name: str, argline: str) -> None:
-    """Run the command called ``name`` with the rest of the line; ``""`` is ``darc`` alone.
-
-    Raises :class:`DarcError`, with one line for the user.
-    """
-    if not name:
-        name, argline = [*argline.split(None, 1), "", ""][:2]
-    if name in ("", "help"):  # beside the debugger's 'help darc'
-        app.emit(lines(help_text("".join(argline.split()[:1]))))
-        return
-    command = find_command(name)
-    if {"-h", "--help"} & set(argline.split()):
-        app.emit(lines(help_text(command.name)))
-        return
-    command.action(app, command.read(argline))

@@ -1,0 +1,96 @@
+"""The agent as it was compiled with this package: its code, and the layout of what it shares."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from darc.model.errors import UnsupportedError
+
+ABI_VERSION = 47
+
+
+@dataclass(frozen=True)
+class Blob:
+    """The compiled agent.
+
+    ``code`` is position independent; ``symbols`` maps its entry points to offsets in ``code``.
+    """
+
+    code: bytes
+    symbols: dict[str, int]
+    constants: dict[str, int]
+    sizes: dict[str, int]
+    fields: dict[str, tuple[int, int]]
+
+    def offset(self, field: str) -> int:
+        """Offset in bytes of ``"darc_record.slot"`` and the like."""
+        return self.fields[field][0]
+
+    def pack(self, structure: str, **values: int | bytes) -> bytes:
+        """The bytes of one ``structure``; fields that are not named are zero."""
+        raw = bytearray(self.sizes[structure])
+        for name, value in values.items():
+            offset, size = self.fields[f"{structure}.{name}"]
+            data = (
+                value
+                if isinstance(value, bytes)
+                else (value % (1 << 8 * size)).to_bytes(size, "little")
+            )
+            raw[offset : offset + len(data)] = data
+        return bytes(raw)
+
+    def unpack(self, structure: str, raw: bytes) -> dict[str, int]:
+        """The integer fields of one ``structure`` (arrays and byte strings are left out)."""
+        found: dict[str, int] = {}
+        for name, (offset, size) in self._integers(structure):
+            found[name] = int.from_bytes(raw[offset : offset + size], "little")
+        return found
+
+    @functools.cache  # noqa: B019 - the blob lives as long as the process
+    def _integers(self, structure: str) -> list[tuple[str, tuple[int, int]]]:
+        prefix = structure + "."
+        return [
+            (name[len(prefix) :], place)
+            for name, place in self.fields.items()
+            if name.startswith(prefix) and place[1] <= 8
+        ]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+@functools.cache
+def load() -> Blob:
+    """The agent that was compiled with this package.
+
+    Raises:
+        UnsupportedError: it is missing or of another version; the message says how to build it.
+    """
+    folder = resources.files(__package__)
+    try:
+        code = (folder / "agent.bin").read_bytes()
+        layout: dict[str, Any] = json.loads((folder / "layout.json").read_text())
+    except (OSError, ValueError):
+        raise UnsupportedError(
+            "the compiled agent is missing: run 'make setup' in darc's folder, or reinstall darc"
+        ) from None
+    blob = Blob(
+        code,
+        layout["symbols"],
+        layout["constants"],
+        layout["sizes"],
+        {name: (place[0], place[1]) for name, place in layout["fields"].items()},
+    )
+    if blob.constants["DARC_ABI_VERSION"] != ABI_VERSION:
+        raise UnsupportedError("the compiled agent is of another version: run 'make setup' again")
+    return blob
+
+
+def elf_file() -> Path:
+    """The agent with its symbols and frame information, for debuggers."""
+    return Path(str(resources.files(__package__) / "agent.elf"))
