@@ -19,8 +19,8 @@ from darc.debuggee import procfs
 from darc.debuggee.clock import Use
 from darc.debuggee.holds import Scheduled
 from darc.debuggee.quota import Quota
+from darc.debuggee.switchwatch import OffWatch
 from darc.model.ftree import Function
-from darc.model.offtimes import OffWatch
 from darc.model.parameters import Parameters
 from darc.pads.backend import PadBackend
 from darc.pads.guards import Guard

@@ -15,9 +15,9 @@ from darc.debuggee.journal import ProcessJournal, is_darcs
 from darc.debuggee.process_pads import NO_TASKS, ProcessPads
 from darc.debuggee.quota import Quota
 from darc.debuggee.switches import Switches
+from darc.debuggee.switchwatch import OffWatch
 from darc.model.errors import NotFoundError, TargetError, UsageError
 from darc.model.ftree import Function
-from darc.model.offtimes import OffWatch
 from darc.model.parameters import Parameters
 from darc.pads import guards
 from darc.pads.backend import PadBackend

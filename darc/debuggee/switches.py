@@ -30,10 +30,11 @@ from darc.debuggee import switch_history as history
 from darc.debuggee.perf import Ring, Switch
 from darc.debuggee.quota import Quota
 from darc.debuggee.switch_history import Growth, Interval, Queued
+from darc.debuggee.switchwatch import OffWatch
 from darc.debuggee.wakers import OTHER_IDS, Wakers, why_refused
 from darc.debuggee.whoran import WhoRan
 from darc.model.errors import UnsupportedError
-from darc.model.offtimes import OffTimes, OffWatch
+from darc.model.offtimes import OffTimes
 from darc.model.ops import Event, Off, OffReason, Ran
 
 _MOST_EVENTS = 1024

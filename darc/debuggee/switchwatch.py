@@ -1,16 +1,58 @@
-"""Watching when threads leave their processors, for as long as a search needs it."""
+"""Watching when threads leave their processors, for as long as a search needs it: what is asked of
+whatever watches that, and who owns one. In a process it is the kernel that it runs on, from outside
+(:mod:`darc.debuggee.switches`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 
 from darc.model.errors import UnsupportedError
-from darc.model.offtimes import OffTimes, OffWatch, WatchedOps, watched
+from darc.model.offtimes import OffTimes, WatchedOps, watched
 from darc.model.ops import KeptOps
 
 
+class OffWatch(ABC):
+    """Watches the threads of a program from its making until :meth:`close`. Any thread may call it
+    at any time."""
+
+    @abstractmethod
+    def drain(self) -> None:
+        """Takes down what has happened. To be called some ten times a second while the program
+        runs."""
+
+    @abstractmethod
+    def stands(self) -> None:
+        """The debugger has stopped every thread."""
+
+    @abstractmethod
+    def goes_on(self) -> None:
+        """It is about to let them go on."""
+
+    @property
+    @abstractmethod
+    def missed(self) -> int:
+        """How many threads could not be watched."""
+
+    @property
+    def why_no_wakers(self) -> str | None:
+        """Why :attr:`~darc.model.offtimes.OffTimes.wakers` are not told, where they are not."""
+        return None
+
+    @abstractmethod
+    def off(self, calls: Sequence[tuple[int, int, int]]) -> list[OffTimes | None]:
+        """For each of these calls (the thread; begin and end by the time-stamp counter, when it ran
+        on a processor): where it was off. ``None`` where the thread was not watched. A call that
+        has just ended is sure to be known only while the program stands still."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Watches no more. What was seen can still be asked for."""
+
+
 class SwitchWatch:
-    """Owns an :class:`~darc.model.offtimes.OffWatch` from :meth:`begin` to :meth:`end`. A watch
+    """Owns an :class:`OffWatch` from :meth:`begin` to :meth:`end`. A watch
     costs the program something at each switch, so there is one only while a search runs.
 
     :meth:`drain` may be called by any thread at any time; all else on the debugger's own.
@@ -47,7 +89,7 @@ class SwitchWatch:
             self._watch.close()
 
     def drain(self) -> None:
-        """See :meth:`OffWatch.drain <darc.model.offtimes.OffWatch.drain>`."""
+        """See :meth:`OffWatch.drain`."""
         if self._watch is not None:
             self._watch.drain()
 
@@ -74,4 +116,8 @@ class SwitchWatch:
     def watched(self, kept: KeptOps) -> WatchedOps:
         """Those ops, and when their threads were off their processors as far as that was watched.
         The program stands still, or is gone."""
-        return WatchedOps(kept) if self._watch is None else watched(kept, self._watch)
+        watch = self._watch
+        if watch is None:
+            return WatchedOps(kept)
+        answers = watch.off([(op.thread, op.start, op.end) for op in kept.ops])
+        return watched(kept, answers, watch.why_no_wakers)

@@ -1,12 +1,10 @@
-"""Where threads were off their processors: what is asked of whatever watches that.
+"""Where threads were off their processors, in the ops that were kept (:mod:`darc.model.ops`).
 
-In a process that is the kernel that it runs on, from outside; the answer is joined with the ops
-that were kept (:mod:`darc.model.ops`) by thread and time.
+Who watches that, and is asked, is :class:`darc.debuggee.switchwatch.OffWatch`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -26,44 +24,6 @@ class OffTimes:
     up."""
     wakers: tuple[Event, ...] | None = None
     """Who woke it, by time; ``None`` where that was not watched."""
-
-
-class OffWatch(ABC):
-    """Watches the threads of a program from its making until :meth:`close`. Any thread may call it
-    at any time."""
-
-    @abstractmethod
-    def drain(self) -> None:
-        """Takes down what has happened. To be called some ten times a second while the program
-        runs."""
-
-    @abstractmethod
-    def stands(self) -> None:
-        """The debugger has stopped every thread."""
-
-    @abstractmethod
-    def goes_on(self) -> None:
-        """It is about to let them go on."""
-
-    @property
-    @abstractmethod
-    def missed(self) -> int:
-        """How many threads could not be watched."""
-
-    @property
-    def why_no_wakers(self) -> str | None:
-        """Why :attr:`OffTimes.wakers` are not told, where they are not."""
-        return None
-
-    @abstractmethod
-    def off(self, calls: Sequence[tuple[int, int, int]]) -> list[OffTimes | None]:
-        """For each of these calls (the thread; begin and end by the time-stamp counter, when it ran
-        on a processor): where it was off. ``None`` where the thread was not watched. A call that
-        has just ended is sure to be known only while the program stands still."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Watches no more. What was seen can still be asked for."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +59,15 @@ def _per_cent(part: float, whole: int) -> str:
     return f"{share:.0f} %" if share >= 1 else ""
 
 
-def watched(kept: KeptOps, watch: OffWatch) -> WatchedOps:
-    """The same ops with what ``watch`` knows of them."""
-    answers = watch.off([(op.thread, op.start, op.end) for op in kept.ops])
+def watched(
+    kept: KeptOps, answers: Sequence[OffTimes | None], why_no_wakers: str | None = None
+) -> WatchedOps:
+    """The same ops with what is known of each; ``None`` where its thread was not watched."""
     ops = [_with(op, times) for op, times in zip(kept.ops, answers, strict=True)]
     known = [times for times in answers if times is not None]
     quota = sum(times.by_quota for times in known)
     return WatchedOps(
-        replace(kept, ops=tuple(ops), why_no_wakers=watch.why_no_wakers, by_quota=quota),
+        replace(kept, ops=tuple(ops), why_no_wakers=why_no_wakers, by_quota=quota),
         doubtful=sum(times.doubtful for times in known),
         unwatched=len(answers) - len(known),
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from darc.analyses.offvotes import UNTOLD_NOTE, Rules, conclude, own_time, votes
 from darc.model.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function, RootCausePath
-from darc.model.offtimes import OffTimes, OffWatch, watched
+from darc.model.offtimes import OffTimes, watched
 from darc.model.ops import KeptOps, Off, OffReason, Op, OpClass, Span, Sum
 from darc.search.contest import Vote
 from darc.search.loops import CallTimes, contributions
@@ -316,32 +316,14 @@ class TestEndings:
         assert found.disputed == ()
 
 
-class Watch(OffWatch):
-    def __init__(self, answers: list[OffTimes | None]) -> None:
-        self.answers = answers
-
-    def drain(self) -> None: ...
-
-    def stands(self) -> None: ...
-
-    def goes_on(self) -> None: ...
-
-    @property
-    def missed(self) -> int:
-        return 0
-
-    def off(self, calls: Sequence[tuple[int, int, int]]) -> list[OffTimes | None]:
-        assert list(calls) == [(7, 1000, 2000)] * len(self.answers)
-        return self.answers
-
-    def close(self) -> None: ...
-
-
 class TestJoined:
     def test_with_what_a_reader_must_know(self) -> None:
         blocked, ready = Off(1100, 1300, BLOCKED), Off(1400, 1500, READY)
-        answers = [OffTimes((blocked, ready), doubtful=14, by_quota=80), None]
-        found = watched(KeptOps(10**9, (op(1000), op(1000))), Watch(answers))
+        answers: list[OffTimes | None] = [
+            OffTimes((blocked, ready), doubtful=14, by_quota=80),
+            None,
+        ]
+        found = watched(KeptOps(10**9, (op(1000), op(1000))), answers)
         assert [one.off for one in found.kept.ops] == [(blocked, ready), None]
         assert found.notes == (
             "the time blocked includes debugger stops: up to 7 % of it",
@@ -352,4 +334,4 @@ class TestJoined:
 
     def test_with_nothing_to_say(self) -> None:
         answers: list[OffTimes | None] = [OffTimes((Off(1100, 1300, BLOCKED),), doubtful=1)]
-        assert watched(KeptOps(10**9, (op(1000),)), Watch(answers)).notes == ()
+        assert watched(KeptOps(10**9, (op(1000),)), answers).notes == ()
