@@ -17,6 +17,9 @@ _STARTERS = frozenset(
 )
 """What of the C library calls a thread's start function, without underscores before it."""
 
+_OUTERMOST = 4
+"""Frames of a stack in which that is."""
+
 
 class ThreadStarts:
     """Those of one program, whose first thread begins with ``root``."""
@@ -26,11 +29,18 @@ class ThreadStarts:
         self._code = code
         self._root = root
 
+    def is_whole(self, stack: ThreadStack) -> bool:
+        """Whether it goes back to where the C library has begun the thread."""
+        return any(map(_is_starter, self._entered(stack)[:_OUTERMOST]))
+
+    def _entered(self, stack: ThreadStack) -> list[Function]:
+        return [self._program.names.function_at(frame.at) for frame in stack.frames]
+
     def of(self, stack: ThreadStack) -> Function | None:
         """That of the thread with this stack; ``None``: it is none of the program's."""
-        entered = [self._program.names.function_at(frame.at) for frame in stack.frames]
-        for number, function in reversed(list(enumerate(entered[:4]))):
-            if plain_name(function.symbol) in _STARTERS and number + 1 < len(entered):
+        entered = self._entered(stack)
+        for number, function in reversed(list(enumerate(entered[:_OUTERMOST]))):
+            if _is_starter(function) and number + 1 < len(entered):
                 below = entered[number + 1 :]
                 return self._own([f for f in below if not self._is_unnamed_of_c(f)])
         root = self._root.address
@@ -70,6 +80,10 @@ class ThreadStarts:
 
     def _is_unnamed_of_c(self, function: Function) -> bool:
         return is_of_c(function.module) and not self._program.names.at(function.address)
+
+
+def _is_starter(function: Function) -> bool:
+    return plain_name(function.symbol) in _STARTERS
 
 
 def _is_of_library(function: Function) -> bool:

@@ -51,6 +51,10 @@ _LEAST_LIBRARY = 0.2
 """Of the threshold: what of C++'s library a loop calls is looked into from there on, as its waits
 are idle time, which all shares are without."""
 
+_MOST_TRIES, _TRY_SECONDS = 10, 0.2
+"""So often stacks are looked at for threads that did not show where they have begun, and nothing
+else is to be looked into; and what the program runs before each such look."""
+
 _MOST_AGAIN = 2
 """So often is a level timed once more as an indirect call was seen that was not known."""
 
@@ -90,7 +94,12 @@ class CallWalk(Analysis):
         self._start = self._end = 0
         self._windows = 0
         self._took = 0.0
-        self._left: set[int] = set()
+        self._late: set[int] = set()
+        """Threads that were seen when their group had been measured."""
+        self._lost: dict[int, int] = {}
+        """Those that nobody knows the start of, by their keys."""
+        self._tries = 0
+        """How often the program was let go on for those alone."""
         self._known = Walk((), threshold, seconds)
         self._walk.counting.await_user()
         self._length = seconds
@@ -121,7 +130,8 @@ class CallWalk(Analysis):
         self._seen = None
         self._walk.windows.begin()
         self._pace.goes_on()
-        self._length = max(self._window, self._pace.runs_at_least)
+        window = self._window if self._now is not None else _TRY_SECONDS
+        self._length = max(window, self._pace.runs_at_least)
         self._since, self._start = time.monotonic(), self._walk.now
 
     def _stacks_now(self) -> dict[int, ThreadStack]:
@@ -169,8 +179,9 @@ class CallWalk(Analysis):
                 self._groups = [ThreadGroup(self._spec, set(), root, is_of_callers=True)]
             self._groups[0].threads |= {stack.key for stack in self._stacks.values()}
             return
-        known = set().union(self._left, *(group.threads for group in self._groups))
-        for stack in self._stacks.values():
+        known = set().union(self._late, *(group.threads for group in self._groups))
+        self._lost.clear()
+        for thread, stack in self._stacks.items():
             if stack.key in known:
                 continue
             begins = self._starts.of(stack)
@@ -180,8 +191,12 @@ class CallWalk(Analysis):
                 group = next((g for g in self._groups if g.root.function.address == at), None)
             if begins is not None and begins_threads(begins):
                 continue  # it has just begun
-            if begins is None or (group is not None and group.root.is_done):
-                self._left.add(stack.key)
+            if begins is None:
+                if not self._starts.is_whole(stack):
+                    self._lost[stack.key] = thread
+                continue  # looked at again, at the next stop: it may stand elsewhere then
+            if group is not None and group.root.is_done:
+                self._late.add(stack.key)
                 continue
             if group is None:
                 group = ThreadGroup(begins.name, set(), WalkNode(begins, None, {}))
@@ -209,6 +224,9 @@ class CallWalk(Analysis):
         self._see_threads()
         if self._next():
             return Step.GO_ON
+        if self._lost and self._tries < _MOST_TRIES:
+            self._tries += 1
+            return Step.GO_ON
         self.collect()
         self._status = Status.DONE
         return Step.END
@@ -225,8 +243,9 @@ class CallWalk(Analysis):
             self._begin_level(node)
 
     def _next(self) -> bool:
-        """Begins the next level; whether there is one."""
-        for group in self._groups:
+        """Begins the next level; whether there is one. Groups that had a processor for the longest
+        time come first, as time may end the walk."""
+        for group in sorted(self._groups, key=self._busy, reverse=True):
             while not group.is_done:
                 node = self._open_node(group)
                 if node is None:
@@ -240,6 +259,11 @@ class CallWalk(Analysis):
                 node.is_done = True
         self._now = None
         return False
+
+    def _busy(self, group: ThreadGroup) -> int:
+        """For how many ns those of its threads that live have had a processor."""
+        ran = (self._walk.ran(t) for t, s in self._stacks.items() if s.key in group.threads)
+        return sum(one[0] for one in ran if one is not None)
 
     def _open_node(self, group: ThreadGroup) -> WalkNode | None:
         """The next function of the group to look into: those first that threads never leave, as
@@ -383,7 +407,7 @@ class CallWalk(Analysis):
     def collect(self) -> None:
         left_out = self._walk.pads.left_out
         chains = Chains(self._program, self._code, self._threshold, left_out.keys())
-        groups = tuple(chains.told(one) for one in self._groups if one.root.is_done)
+        groups = tuple(map(chains.told, self._groups))
         left = tuple(left_out.items())
         self._known = Walk(
             groups,
@@ -393,6 +417,7 @@ class CallWalk(Analysis):
             left,
             self._longest,
             min(self._by_quota / self._ready, 1.0) if self._ready else 0.0,
+            tuple(sorted(self._lost.values())),
         )
 
     # -------------------------------------------------------------------- views

@@ -34,6 +34,8 @@ class Chains:
 
     def told(self, group: ThreadGroup) -> WalkGroup:
         """What is told of a group."""
+        if not group.root.is_done:
+            return WalkGroup(group.name, len(group.threads), (), (), is_known=False)
         whole = max(len(group.members), 1)
         chains: list[Chain] = []
         if group.busy(group.root.share) > _NOTHING * whole:

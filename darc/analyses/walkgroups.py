@@ -111,7 +111,7 @@ class ThreadGroup:
     def members(self) -> set[int]:
         """The threads that are told of."""
         callers = {key for key, share in self.root.share.items() if share > 0}
-        return callers if self.is_of_callers and callers else self.threads
+        return callers if self.is_of_callers else self.threads
 
     def nodes(self) -> Iterator[WalkNode]:
         """All functions that were seen on the way."""

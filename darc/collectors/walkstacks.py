@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ class Stacks:
         slots: dict[int, int] = dict(backs)
         if tables.bell and tables.bell_slot:
             slots[tables.bell_slot] = tables.bell_return
-        words = _StackWords(target.memory.read, stack)
+        words = StackWords(target.memory.read, stack)
 
         def word(at: int) -> int | None:
             return slots[at] if at in slots else words.at(at)
@@ -130,7 +131,7 @@ class Stacks:
         return program.live.is_returned_to(address)
 
 
-class _StackWords:
+class StackWords:
     """The words of a stack from its top on, read as far as they are asked for."""
 
     def __init__(self, read: Callable[[int, int], bytes], top: int) -> None:
@@ -149,10 +150,10 @@ class _StackWords:
         return int.from_bytes(raw, "little") if len(raw) == 8 else None
 
     def _piece(self, start: int) -> bytes:
-        size = _PIECE
-        while size >= 8:
-            try:
-                return self._read(start, size)
-            except DarcError:
-                size //= 2
-        return b""
+        """As much as there is: the stack of a program's first thread ends where nothing follows."""
+        found, size = b"", _PIECE
+        while size >= 8 and len(found) < _PIECE:
+            with contextlib.suppress(DarcError):
+                found += self._read(start + len(found), size)
+            size //= 2
+        return found

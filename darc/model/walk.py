@@ -58,6 +58,8 @@ class WalkGroup:
     """Waited for a processor. ``None``: the system does not tell."""
     is_of_callers: bool = False
     """Whether it is the threads that have called the function with which the walk began."""
+    is_known: bool = True
+    """Whether it was looked into."""
 
     @property
     def idle_share(self) -> float:
@@ -82,6 +84,9 @@ class Walk(Part):
     """Seconds of the longest window: those are longer where stops take long."""
     by_quota: float = 0.0
     """What part of the time in which threads were ready their CPU quota was used up, at most."""
+    lost: tuple[int, ...] = ()
+    """Threads, by the system's ids, whose stacks did not lead to where they have begun: nothing is
+    known of them."""
 
     @property
     def worthwhile(self) -> int | None:

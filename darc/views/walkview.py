@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
@@ -33,13 +33,14 @@ def draw_walk(known: Walk, show: Callable[[str], str], *, is_over: bool) -> Iter
         f"  {known.windows} {many} of {known.seconds:g}s{_more(known)}; calls that hold at least "
         f"{known.threshold:.0%} of their threads' time that is not idle"
     )
-    if not known.groups and is_over:
+    is_any = any(group.is_known for group in known.groups)
+    if not is_any and is_over:
         shorter = time_below(max(known.seconds / _SHORTER, _SHORTEST))
         yield Text(
             f"it ended before anything was known: 'darc walk --window {shorter}' begins anew, and "
             "takes less time for each level"
         )
-    elif not known.groups:
+    elif not is_any:
         yield Text("nothing is known yet: let the program go on")
     number = 0
     for group in known.groups:
@@ -49,6 +50,8 @@ def draw_walk(known: Walk, show: Callable[[str], str], *, is_over: bool) -> Iter
             yield Text(f"{number:3}  {_chain(chain, show)}")
     if (quota := quota_told(known.by_quota)) is not None:
         yield Text(quota)
+    if known.lost and is_over:
+        yield Text(_lost(known.lost))
     if known.left_out:
         names = ", ".join(show(function.name) for function, _ in known.left_out[:4])
         more = f" and {len(known.left_out) - 4} more" if len(known.left_out) > 4 else ""
@@ -65,7 +68,22 @@ def _more(known: Walk) -> str:
     return f" to {known.longest:.1f}s" if known.longest > _LONGER * known.seconds else ""
 
 
+def _lost(threads: Sequence[int]) -> str:
+    """Of those that are missing above."""
+    shown = ", ".join(map(str, threads[:_NAMED]))
+    more = f" and {len(threads) - _NAMED} more" if len(threads) > _NAMED else ""
+    which = "stacks do" if len(threads) > 1 else "stack does"
+    return (
+        f"left out: {threads_text(len(threads))} ({shown}{more}), whose {which} not lead to where "
+        "that began: 'darc walk FUNCTION' goes down from a function that 'bt' shows there"
+    )
+
+
 def _group(group: WalkGroup, show: Callable[[str], str]) -> str:
+    if not group.is_known:
+        return f"{threads_text(group.threads)}; not looked into yet"
+    if group.is_of_callers and not group.threads:
+        return "no thread was seen in it"
     parts = [threads_text(group.threads) + (" that ran it" if group.is_of_callers else "")]
     if group.idle:
         where = ", ".join(show(name) for name, _ in group.idle[:3])

@@ -12,7 +12,8 @@ from darc.analyses.walkpace import Pace
 from darc.collectors.walk_collector import WalkCollector
 from darc.model.ftree import Fnode
 from darc.model.parameters import Parameters
-from tests.unit.test_callees import Make
+from darc.model.walk import Walk
+from tests.unit.test_callees import Make, World
 from tests.unit.test_callees import make as make
 from tests.unit.test_code_reading import assembled as assembled
 
@@ -121,6 +122,17 @@ class Collector(WalkCollector):
         return 0
 
 
+def _subject(world: World, collector: Collector) -> Subject:
+    return Subject(
+        program=world.program,  # type: ignore[arg-type]
+        collector=collector,
+        root=Fnode(world.function("f")),
+        spec="f",
+        parameters=Parameters(),
+        note=world.notes.append,
+    )
+
+
 def test_a_walk_stops_the_program_as_rarely_as_its_stops_are_long(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,14 +141,7 @@ def test_a_walk_stops_the_program_as_rarely_as_its_stops_are_long(
     monkeypatch.setattr(walk, "Pace", lambda: Pace(lambda: now[0]))
     monkeypatch.setattr(walk, "time", SimpleNamespace(monotonic=lambda: now[0]))
     collector = Collector()
-    subject = Subject(
-        program=world.program,  # type: ignore[arg-type]
-        collector=collector,
-        root=Fnode(world.function("f")),
-        spec="f",
-        parameters=Parameters(),
-        note=world.notes.append,
-    )
+    subject = _subject(world, collector)
     walking = walk.CallWalk(subject, seconds=2.0, goes_below=True)
     begun, stood, looks = now[0], 0.0, 0
     walking.goes_on()
@@ -155,3 +160,51 @@ def test_a_walk_stops_the_program_as_rarely_as_its_stops_are_long(
     assert collector.looked < 3 * looks + 3, "a look is at the stacks as they are, once"
     left = walking.seconds_left
     assert left == pytest.approx(2.0), "the window is long enough as it is"
+
+
+def test_a_thread_whose_stack_is_cut_is_looked_at_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One look may find it where frame information does not lead on; and one that never shows
+    where it has begun is told to be left out."""
+    world = make()
+    function = world.function("f")
+    stack = SimpleNamespace(key=7, frames=())
+    looks: list[int] = []
+
+    class Starts:
+        found_at = 3
+
+        def __init__(self, *_: object) -> None:
+            looks.clear()
+
+        def of(self, _: object) -> object:
+            looks.append(1)
+            return function if len(looks) >= self.found_at else None
+
+        def is_whole(self, _: object) -> bool:
+            return len(looks) >= self.found_at
+
+    monkeypatch.setattr(walk, "ThreadStarts", Starts)
+    collector = Collector()
+    collector.stacks = SimpleNamespace(all=lambda *_: {1234: stack})  # type: ignore[assignment]
+    collector.pads = SimpleNamespace(left_out={}, functions=())  # type: ignore[assignment]
+    monkeypatch.setattr(Collector, "ran", lambda *_: None)
+
+    def walked() -> walk.CallWalk:
+        walking = walk.CallWalk(_subject(world, collector), seconds=2.0)
+        while not walking.finished and not collector.levels:
+            walking.goes_on()
+            walking.stopped()
+            walking.decide()
+        return walking
+
+    walking = walked()
+    assert collector.levels == 1, "it is walked down"
+    assert not walking.finished
+    Starts.found_at, collector.levels = 1000, 0
+    lost = walked()
+    assert lost.finished
+    known = lost.snapshot(alive=True).part(Walk)
+    assert known is not None
+    assert known.lost == (1234,)

@@ -77,3 +77,13 @@ def test_threads_are_those_that_have_called_what_the_walk_began_with() -> None:
     assert group.members == {1, 2, 3}
     group.is_of_callers = True
     assert group.members == {2}
+
+
+def test_threads_that_are_missing_are_told() -> None:
+    known = Walk((), 0.25, 1.0, 3, lost=(11, 12, 13, 14))
+    told = [line.plain for line in draw_walk(known, str, is_over=True)]
+    assert "left out: 4 threads (11, 12, 13 and 1 more), whose stacks do not lead" in told[-1]
+    later = WalkGroup("main", 1, (), (), is_known=False)
+    assert "main: 1 thread; not looked into yet" in lines(later)
+    nobody = WalkGroup("serve", 0, (), (), is_of_callers=True)
+    assert lines(nobody)[1] == "serve: no thread was seen in it"

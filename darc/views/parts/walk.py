@@ -32,6 +32,7 @@ def _to_json(known: Walk) -> dict[str, Any]:
             {
                 "start": group.name,
                 "threads": group.threads,
+                "known": group.is_known,
                 "idle": [{"function": name, "share": round(s, 4)} for name, s in group.idle],
                 "ran": group.ran,
                 "ready": group.ready,
@@ -48,6 +49,7 @@ def _to_json(known: Walk) -> dict[str, Any]:
             }
             for group in known.groups
         ],
+        "lost": list(known.lost),
         "left_out": [{"function": f.name, "why": why} for f, why in known.left_out],
     }
 
