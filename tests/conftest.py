@@ -26,6 +26,10 @@ from tests import debugger
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+pytest.register_assert_rewrite(
+    *("tests.agent.trees", "tests.gdb.cases", "tests.kernel.analyses", "tests.unit.bench")
+)  # what tests share asserts as they do
+
 settings.register_profile("darc", deadline=None)
 settings.load_profile("darc")
 

@@ -9,7 +9,6 @@ stack, vectors and control words that it had; what was counted is compared with
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -20,38 +19,41 @@ from iced_x86 import Instruction, InstructionInfoFactory, OpAccess, Register
 from darc.code.processor import decode
 from darc.pads.returns import WRITABLE
 from tests.agent import model
+from tests.agent.trees import (
+    _MORE,
+    ARM,
+    ARMS,
+    CALL,
+    DEBUGGER,
+    END,
+    EXAMPLES,
+    EXCEPTIONS,
+    FUNCTION,
+    HIDE,
+    INDIRECT,
+    JUMP,
+    JUMPS,
+    RESUME,
+    RETURN,
+    SWITCHES,
+    TAIL,
+    TRACE,
+    WORK,
+    YIELD,
+    Op,
+    look,
+    settings_of,
+)
 from tests.agent.world import (
     AREA,
-    FUNCTIONS,
     LEAVE,
-    MOST_TARGETS,
-    OP,
     TABLES,
     TABLES_SIZE,
-    Run,
     Setting,
     Step,
     Timed,
-    Tree,
     World,
-    signal_of,
     tree_of,
-)
-
-Op = tuple[int, ...]
-WORK, CALL, INDIRECT, TAIL, RETURN, JUMP, HIDE, SHOW, ARM, RESUME, YIELD, DEBUGGER, END, TRACE = (
-    OP[name]
-    for name in "WORK CALL INDIRECT TAIL RETURN JUMP HIDE SHOW ARM RESUME YIELD DEBUGGER END "
-    "TRACE".split()
-)
-HANDLERS = range(3, 6)
-_MORE = int(os.environ.get("DARC_AGENT_EXAMPLES", "0"))
-"""So many examples, others each time; without it, the same 150 always."""
-
-EXAMPLES = settings(
-    max_examples=_MORE or 150,
-    derandomize=not _MORE,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 
@@ -63,42 +65,12 @@ def world() -> Iterator[World]:
     made.close()
 
 
-def look(done: Run) -> None:
-    """What holds whatever was counted."""
-    assert done.fault is None, f"a fault at {done.fault[0]:#x}, {done.fault[1]:#x}"
-    assert done.status == 0, signal_of(done.status)
-    assert done.wrongs == []
-
-
 # ------------------------------------------------------------------------ what hypothesis makes
-
-
-@st.composite
-def trees(draw: st.DrawFn) -> Tree:
-    """What is timed: up to a dozen sites."""
-    timed: list[Timed] = []
-    functions: list[int | None] = [0]
-    for _ in range(draw(st.integers(0, 9))):
-        places = [n for n, function in enumerate(functions) if function is not None]
-        parent = draw(st.sampled_from(places))
-        function = functions[parent]
-        assert function is not None
-        kind = draw(st.sampled_from(("call", "call", "call", "tail", "indirect")))
-        callee = 0 if kind == "indirect" else draw(st.integers(0, FUNCTIONS - 1))
-        where = (kind, function, callee)
-        if any(one.parent == parent and one.where == where for one in timed):
-            continue
-        lanes = draw(st.integers(1, (1 << MOST_TARGETS + 1) - 1))
-        timed.append(Timed(parent, where, draw(st.integers(0, 4)) > 0, lanes))
-        functions.append(None if kind == "indirect" else callee)
-    analysis = draw(st.sets(st.integers(0, len(timed)), max_size=4)) | {0}
-    return tree_of(timed, sorted(analysis))
 
 
 WORKS = st.one_of(
     st.integers(1, 40), st.integers(1, 40), st.sampled_from((100, 1000, 100_000, -3, -50, 0))
 )
-FUNCTION = st.integers(0, FUNCTIONS - 1)
 
 
 def operations(*more: st.SearchStrategy[Op]) -> st.SearchStrategy[list[Op]]:
@@ -116,51 +88,8 @@ def operations(*more: st.SearchStrategy[Op]) -> st.SearchStrategy[list[Op]]:
     return st.lists(st.one_of(*common, *more), max_size=50)
 
 
-JUMPS = st.tuples(st.just(JUMP), st.integers(0, 5), st.integers(0, 1))
-EXCEPTIONS = st.sampled_from(((HIDE,), (SHOW,)))
-SWITCHES = st.one_of(st.tuples(st.just(RESUME), st.integers(0, 2)), st.just((YIELD,)))
-ARMS = st.tuples(st.just(ARM), st.integers(0, 130), st.sampled_from(HANDLERS))
 DEBUGGERS = st.tuples(st.just(DEBUGGER), st.sampled_from((0, 0, 1, 1, 2, 3, 4, 5, 6)))
 QUIET = st.tuples(st.just(DEBUGGER), st.sampled_from((0, 1, 2, 5)))
-
-
-@st.composite
-def settings_of(draw: st.DrawFn, *, small: bool = False, steady: bool = True) -> Setting:
-    """An analysis; ``steady``: nothing comes between two instructions of darc's own, so that it is
-    known which way each call goes there."""
-    costs = st.sampled_from((0, 0, 1, 7, 60))
-    of_ways = costs if steady else st.just(0)
-    full_cost, span_cost = draw(costs), draw(costs)
-    low = draw(st.sampled_from((0, 0, 0, 16, 64)))
-    return Setting(
-        trees=(draw(trees()), draw(trees())),
-        resolution=draw(st.sampled_from((1, 2, 5))),
-        analyse=draw(st.integers(0, 3)) > 0,
-        peak=(low, draw(st.sampled_from((1 << 62, 1 << 62, low + 64)))),
-        needed=draw(st.sampled_from((1 << 40, 1 << 40, 2, 5))),
-        batch=draw(st.sampled_from((1, 1, 3))),
-        inner_cost=draw(costs),
-        tsc_step=draw(st.sampled_from((0, 1, 26))),
-        full_cost=full_cost,
-        path_cost=draw(costs),
-        span_cost=span_cost,
-        kept_cost=draw(costs) if steady else full_cost + span_cost,
-        pass_cost=draw(of_ways),
-        slow_cost=draw(of_ways),
-        indirect_cost=draw(of_ways),
-        return_cost=draw(of_ways),
-        first_cost=draw(of_ways),
-        closing_cost=draw(of_ways),
-        target_cost=draw(of_ways),
-        tail_cost=draw(of_ways),
-        tail_inner=draw(of_ways),
-        by_longest=draw(st.booleans()),
-        records=draw(st.sampled_from((2, 4, 8, 16))) if small else 2048,
-        contexts=draw(st.sampled_from((1, 2))) if small else 8,
-        signal=draw(st.sampled_from((0, 23))),
-        no_callers=small and draw(st.integers(0, 9)) == 0,
-        other_stack=draw(st.booleans()),
-    )
 
 
 def scripts(*more: st.SearchStrategy[Op]) -> st.SearchStrategy[list[list[Op]]]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from darc.agent import compiled
 from tests.agent import model
-from tests.agent.test_agent import (
+from tests.agent.trees import (
     ARMS,
     CALL,
     DEBUGGER,

@@ -443,3 +443,14 @@ def test_folders_have_no_code_of_their_own() -> None:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         ]
         assert not code, f"{file.relative_to(ROOT)}: {', '.join(code)}"
+
+
+def test_tests_import_no_test() -> None:
+    """What tests share has a file that is none: whoever changes a test changes that alone."""
+    wrong = [
+        str(one)
+        for file in sorted((ROOT / "tests").rglob("*.py"))
+        for one in imports(file.relative_to(ROOT))
+        if one.name.startswith("tests.") and ".test_" in one.name
+    ]
+    assert not wrong, "\n".join(wrong)

@@ -55,8 +55,8 @@ def _events() -> tuple[str, ...]:
 def _valid() -> tuple[Any, ...]:
     """A session with ops, contexts, and a set."""
     from darc.saved import sets, storage
-    from tests.unit.test_functionset import KNOWN
-    from tests.unit.test_storage import sample
+    from tests.unit.sets import KNOWN
+    from tests.unit.stored import sample
 
     whole = storage.to_text(sample())
     app = _Shows()

@@ -21,10 +21,9 @@ from tests.debugger import (
     terminal,
     undisturbed,
 )
-from tests.gdb.test_fixtures import Case, check_numbers
+from tests.gdb.cases import NOMAP, Case, check_numbers
 
 START = "darc start '{}' --peak >8ms --decision-ops 8 --probes breakpoint"
-NOMAP = ("handle", "work", "burn")
 SLOWER = (("300000", "12000000"), ("600000", "24000000"))
 """What is slow in a fixture takes some 20 ms then, which no noise of breakpoints reaches."""
 

@@ -10,7 +10,7 @@ import pytest
 from fixtures.build import build, build_waiting
 from tests import debugger
 from tests.debugger import IN_BOTH, STOOD_STILL, attempt, mark
-from tests.system.test_switches import needs_permission
+from tests.permission import needs_permission
 
 TOOLS = f"source {debugger.ROOT / 'tests' / 'inside_gdb.py'}"
 LIVE = r"\r\x1b\[K[^\r\n]*handle[^\r\n]*"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests import debugger
-from tests.gdb.test_slow_all_the_same import compiled
-from tests.system.test_switches import needs_permission
+from tests.gdb.programs import compiled
+from tests.permission import needs_permission
 
 SOURCE = """
 #include <stdlib.h>

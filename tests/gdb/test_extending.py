@@ -15,8 +15,8 @@ import pytest
 
 from fixtures.build import build
 from tests.debugger import LLDB, PLAIN_GDB, REPORT, ROOT, attempt, debug
-from tests.gdb.test_loading import plain
-from tests.system.test_switches import needs_permission
+from tests.gdb.loading import plain
+from tests.permission import needs_permission
 
 PAGES = ROOT / "docs" / "extending"
 ADDED = ("idle", "mean", "rate", "spare", "split")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import debugger
-from tests.gdb.test_slow_all_the_same import compiled
+from tests.gdb.programs import compiled
 
 SOURCE = """
 #include <signal.h>

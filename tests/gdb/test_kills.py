@@ -34,7 +34,7 @@ from tests.debugger import (
     tracer,
     watched,
 )
-from tests.gdb.test_terminal import wait_for_changes, wait_until_it_runs
+from tests.waiting import wait_for_changes, wait_until_it_runs
 
 INSIDE = ROOT / "tests" / "inside_gdb.py"
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests import debugger
-from tests.system.test_switches import needs_permission
+from tests.gdb.programs import compiled
+from tests.permission import needs_permission
 
 TAIL = """
 #define NOINLINE __attribute__((noinline, noclone))
@@ -155,14 +156,6 @@ int main(int argc, char **argv)
 }
 """
 """Of seven slow calls two rest, and each of the others sleeps in another one of 20 functions."""
-
-
-def compiled(folder: Path, source: str) -> Path:
-    file, program = folder / "program.c", folder / "program"
-    file.write_text(source)
-    command = ["gcc", "-O1", "-g", "-pthread", str(file), "-o", str(program)]
-    subprocess.run(command, check=True, timeout=60)
-    return program
 
 
 @debugger.IN_LLDB_AT_NIGHT

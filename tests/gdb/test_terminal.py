@@ -38,6 +38,7 @@ from tests.debugger import (
 )
 from tests.kills import programs as hazards
 from tests.lldb import runner
+from tests.waiting import wait_for_changes, wait_until_it_runs
 
 pytestmark = IN_BOTH
 
@@ -233,12 +234,6 @@ def test_debugger_is_told_to_end_with_breakpoints(
     leave(number, running, tmp_path, f"{ENDLESS} --probes breakpoint", at_prompt=False)
 
 
-def wait_for_changes(pid: int) -> None:
-    """Until there is something of darc's in the code."""
-    while all(place.startswith("ld-") for place in altered_code(pid)[2]):
-        time.sleep(0.01)
-
-
 def wait_until_it_hears(pid: int, number: signal.Signals) -> None:
     """Until a debugger, at its prompt, blocks the signal no more."""
     while procfs.blocks(pid, pid, number):
@@ -281,18 +276,6 @@ def leave(
         _, breakpoints, altered = altered_code(running.pid)
         assert len(altered) == breakpoints == 0, altered
     assert running.finish() == 0
-
-
-def wait_until_it_runs(pid: int) -> None:
-    """Until it has waited some times by itself."""
-    status = Path(f"/proc/{pid}/status")
-
-    def waits() -> int:
-        return int(re.findall(r"^voluntary_ctxt_switches:\s*(\d+)", status.read_text(), re.M)[0])
-
-    before = waits()
-    while waits() < before + 100:
-        time.sleep(0.01)
 
 
 @NEWEST_AT_NIGHT

@@ -17,7 +17,7 @@ from darc.debuggee import procfs
 from darc.debuggee.whoran import WhoRan
 from fixtures.build import build
 from tests import debugger
-from tests.system.test_switches import needs_permission
+from tests.permission import needs_permission
 
 INSIDE = Path(__file__).parents[1] / "inside_gdb.py"
 WITHOUT_PERF = Path(__file__).parents[1] / "without_perf.py"

@@ -34,7 +34,7 @@ from tests.debugger import (
     undisturbed,
     watched,
 )
-from tests.gdb.test_slow_all_the_same import compiled
+from tests.gdb.programs import compiled
 
 WALK = "darc walk --window 500ms"
 

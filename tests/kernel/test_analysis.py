@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kgdb.vm import guest
 from kgdb.vm.machine import Machine
 from tests import debugger
 from tests.kernel import machines
+from tests.kernel.analyses import COMMIT, START, TEXT, assert_unharmed, connected, goes_by_commit
 from tests.kernel.machines import (
-    PATIENT,
     WATCHDOG_SECONDS,
     assert_goes_on,
     at_patch,
@@ -24,19 +23,7 @@ from tests.kernel.machines import (
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
 
-START = "darc start do_iter_write --task syncwrite --start-ops 300 --peak last"
-COMMIT = ("do_iter_write", "do_iter_readv_writev", "ext4_file_write_iter")
-"""What every write that has to be on the disk goes through first."""
 
-
-def goes_by_commit(done: debugger.Done) -> bool:
-    """Whether a root cause lies there. On one processor it may be that the journal's thread has
-    it."""
-    assert done.report is not None, done.gdb
-    return any(tuple(p["functions"][:3]) == COMMIT for p in done.report["root_cause_paths"])
-
-
-TEXT = "dump binary memory {} &_stext &_etext"
 DIE_AT_WORK = at_patch(3, "__import__('os').kill(__import__('os').getpid(), 9)")
 """Kills gdb when it has put in some call sites' probes."""
 
@@ -46,35 +33,10 @@ CTRL_C = (
 )
 """The user's, a second after the machine goes on: before that gdb would not pass it on."""
 
-TROUBLE = re.compile(
-    r"BUG:|Oops|general protection|WARNING:|stack-protector|soft lockup|rcu.*stall"
-)
-
 
 machine = machines.shared("syncwrite", icount=True)
 """Its clock counts instructions: whatever else this machine does is no latency. Addresses are
 as in the file, so that gdb's own commands know them."""
-
-
-def connected(
-    machine: Machine, folder: Path, *commands: str, symbols: Path | None = None
-) -> debugger.Done:
-    """Runs darc-gdb in batch on the machine; a command that fails ends nothing."""
-    assert machine.alive, machine.last_words()
-    connect = f"target remote {machine.target}"
-    options = [*PATIENT, str(symbols or machine.symbols)]
-    try:
-        return debugger.debug(folder, None, (), [connect, *commands], options=options)
-    except debugger.HangError as error:
-        error.add_note(machine.last_words())
-        raise
-
-
-def assert_unharmed(machine: Machine) -> None:
-    """The kernel has nothing to complain about, and the program goes on."""
-    assert machine.alive, machine.last_words()
-    assert not TROUBLE.search(machine.console), machine.last_words(60)
-    assert guest.ENDED not in machine.messages, machine.messages
 
 
 def test_the_path_to_the_slow_commit(machine: Machine, tmp_path: Path) -> None:

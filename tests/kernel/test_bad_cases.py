@@ -15,8 +15,8 @@ from kgdb.vm.machine import Machine
 from tests import debugger
 from tests.debugger import PLAIN_GDB
 from tests.kernel import machines
+from tests.kernel.analyses import TEXT, assert_unharmed, at_work, connected
 from tests.kernel.machines import WATCHDOG_SECONDS, runtime, typed, workload
-from tests.kernel.test_analysis import TEXT, assert_unharmed, connected
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
 
@@ -24,31 +24,8 @@ START = "darc start vfs_read --task piperead --start-ops 150 --peak '>10ms'"
 ENDLESS = f"{START} --decision-ops 1000000"
 SLEEP = ("vfs_read", "pipe_read", "schedule")
 
-AT_WORK = """
-import os, socket, threading, time
-from pathlib import Path
-from kgdb.vm import qmp
-
-def happen():
-    while not qmp.execute(Path('{monitor}'), 'query-status')['running']:
-        time.sleep(0.02)
-    {what}
-
-{when}
-"""
-"""Something happens when the machine runs again after gdb has put in call sites' probes."""
-
 
 shared = machines.shared("piperead")
-
-
-def at_work(started: Machine, folder: Path, what: str) -> str:
-    """A command that lets ``what``, Python in gdb, happen in the middle of a descent, while the
-    machine runs."""
-    file = folder / "at_work.py"
-    when = machines.at_patch(3, "threading.Thread(target=happen, daemon=True).start()")
-    file.write_text(AT_WORK.format(monitor=started.monitor_socket, what=what, when=when))
-    return f"source {file}"
 
 
 @pytest.mark.long

@@ -11,8 +11,8 @@ import pytest
 
 from kgdb.vm.machine import Machine
 from tests.kernel import machines
+from tests.kernel.analyses import assert_unharmed
 from tests.kernel.machines import WATCHDOG_SECONDS, workload
-from tests.kernel.test_analysis import assert_unharmed
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(4 * WATCHDOG_SECONDS)]
 

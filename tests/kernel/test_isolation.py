@@ -14,8 +14,8 @@ from kgdb.vm import workloads
 from kgdb.vm.machine import Machine
 from tests import debugger
 from tests.kernel import machines
+from tests.kernel.analyses import START, TEXT, assert_unharmed, connected, goes_by_commit
 from tests.kernel.machines import WATCHDOG_SECONDS
-from tests.kernel.test_analysis import START, TEXT, assert_unharmed, connected, goes_by_commit
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
 

@@ -19,8 +19,8 @@ from kgdb.image import KernelImage
 from kgdb.vm import disk, guest, kernels, workloads
 from kgdb.vm.machine import QEMU
 from tests import debugger
+from tests.kernel.analyses import TROUBLE
 from tests.kernel.machines import PATIENT, WATCHDOG_SECONDS
-from tests.kernel.test_analysis import TROUBLE
 
 SPINS = ("rwsem_spin_on_owner", "rt_mutex_slowlock_block", "rtmutex_spin_on_owner")
 """Where a task waits for a lock that one on the other processor holds, before it sleeps."""

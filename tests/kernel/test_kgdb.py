@@ -14,8 +14,8 @@ from kgdb.vm.machine import Machine
 from tests import debugger
 from tests.debugger import PLAIN_GDB
 from tests.kernel import machines
+from tests.kernel.analyses import assert_unharmed
 from tests.kernel.machines import WATCHDOG_SECONDS, at_work, typed, wait_until, workload
-from tests.kernel.test_analysis import assert_unharmed
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(4 * WATCHDOG_SECONDS)]
 

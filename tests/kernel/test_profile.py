@@ -12,9 +12,8 @@ import pytest
 
 from kgdb.vm.machine import Machine
 from tests.kernel import machines
+from tests.kernel.analyses import TEXT, TROUBLE, assert_unharmed, at_work, connected
 from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, debug
-from tests.kernel.test_analysis import TEXT, TROUBLE, assert_unharmed, connected
-from tests.kernel.test_bad_cases import at_work
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kgdb.vm.machine import Machine
+from tests.kernel.analyses import TEXT, assert_unharmed, connected
 from tests.kernel.machines import WATCHDOG_SECONDS, workload
-from tests.kernel.test_analysis import TEXT, assert_unharmed, connected
 
 pytestmark = [pytest.mark.kernel]
 

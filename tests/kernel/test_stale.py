@@ -13,8 +13,8 @@ import pytest
 from darc.agent import compiled
 from kgdb.vm.machine import Machine
 from tests import debugger
+from tests.kernel.analyses import TEXT, assert_unharmed, connected
 from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, typed, workload
-from tests.kernel.test_analysis import TEXT, assert_unharmed, connected
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(2 * WATCHDOG_SECONDS)]
 

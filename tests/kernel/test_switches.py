@@ -11,8 +11,8 @@ import pytest
 
 from kgdb.vm.machine import Machine
 from tests.kernel import machines, tracing
+from tests.kernel.analyses import TEXT, assert_unharmed
 from tests.kernel.machines import WATCHDOG_SECONDS, assert_goes_on, debug, workload
-from tests.kernel.test_analysis import TEXT, assert_unharmed
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3 * WATCHDOG_SECONDS)]
 

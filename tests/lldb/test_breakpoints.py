@@ -8,8 +8,7 @@ import pytest
 
 from fixtures.build import build
 from tests.debugger import REPORT, undisturbed
-from tests.gdb.test_breakpoints import NOMAP
-from tests.gdb.test_fixtures import check_numbers
+from tests.gdb.cases import NOMAP, check_numbers
 from tests.lldb import runner
 
 

@@ -16,9 +16,8 @@ from fixtures.build import build
 from tests import debugger
 from tests.code import altered_code
 from tests.debugger import Server, driven_by, let_go, server, tracer
-from tests.gdb.test_terminal import wait_for_changes, wait_until_it_runs
 from tests.lldb.runner import debug
-from tests.unit.test_guardian import guardians, state, wait_until
+from tests.waiting import guardians, state, wait_for_changes, wait_until, wait_until_it_runs
 
 ENDLESS = ["darc start handle --start-ops 1000000000", "continue"]
 LOST = "the debugger has lost process {pid}, which lives: the probes in it sleep"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.debugger import undisturbed
-from tests.gdb.test_ways_out import MOMENTS, compiled
+from tests.gdb.ways import MOMENTS, compiled
 from tests.lldb.runner import TOOLS, debug
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from darc.code.demangle import display_name
 from tests import debugger
 from tests.debugger import EXIT, REPORT, ROOT, Done, debug, mark
-from tests.gdb.test_fixtures import OPTIONS, OTHER_PEAK, Case
+from tests.gdb.cases import OPTIONS, OTHER_PEAK, Case
 from tests.matrix.cells import Cell
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"

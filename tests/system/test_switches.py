@@ -22,23 +22,13 @@ from darc.debuggee.switches import ClockPairs, Switches
 from darc.model.offtimes import OffTimes
 from darc.model.ops import OffReason
 from fixtures.build import build_oracle
+from tests.permission import needs_permission
 
 pytestmark = pytest.mark.timeout(120)
 
 A_SWITCH = 60
 """µs that two accounts of one wait may differ by, as the kernel reads its clocks at other moments
 on its way from one thread to the next: 7 to 15 on an idle machine, up to 28 seen on a busy one."""
-
-
-def may_watch() -> bool:
-    try:
-        os.close(perf.open_event(os.getpid()))
-    except OSError:
-        return False
-    return True
-
-
-needs_permission = pytest.mark.skipif(not may_watch(), reason="perf_event_open is forbidden here")
 
 
 @dataclass(frozen=True)

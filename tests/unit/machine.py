@@ -16,7 +16,7 @@ from darc.model.ftree import Fnode, Function
 from darc.pads.guards import Guard
 from darc.target.outcome import Outcome
 from tests.fake_target import FakeTarget
-from tests.unit.test_code_reading import BASE, Code
+from tests.unit.assembly import BASE, Code
 
 MS = 10**6
 STACK = 0x7000_0000

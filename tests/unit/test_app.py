@@ -16,9 +16,8 @@ from darc.debuggee.process_pads import ProcessPads
 from darc.model.errors import NotFoundError, TargetError, UsageError
 from darc.model.status import Status
 from darc.target.target import Journal, Target
+from tests.unit.assembly import Code
 from tests.unit.machine import MS, PLAIN, Debuggee, Machine
-from tests.unit.test_code_reading import Code
-from tests.unit.test_code_reading import assembled as assembled
 
 OPTIONS = {
     "peak": ">10ms",

@@ -20,7 +20,7 @@ from darc.model.ops import (
     OpClass,
 )
 from darc.model.waits import Role
-from tests.unit.test_wakeups import MS, ran, woken
+from tests.unit.wakeups import MS, ran, woken
 
 OP, WAKER = 1, 7
 """Ids of the op's task, and of the one that wakes it in test_wakeups.py."""

@@ -20,9 +20,8 @@ from darc.model.profile import bin_of
 from darc.model.snapshot import SiteState
 from darc.model.status import Status
 from darc.target.outcome import Outcome
+from tests.unit.assembly import Assemble, Code
 from tests.unit.machine import MS, PLAIN, STACK, TID, Debuggee, Machine, ThrownError
-from tests.unit.test_code_reading import Assemble, Code
-from tests.unit.test_code_reading import assembled as assembled
 
 
 class Bench:

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from kgdb.devices import Devices, TtyLayout
-from tests.unit.test_kernel import Memory
+from tests.unit.kernel import Memory
 
 PLACES = TtyLayout(table=0x100, action=8, handler=0, name=16, following=24)
 DISK, NETWORK = 0xFFFFFFFFC0001000, 0xFFFFFFFFC0002000

@@ -20,8 +20,7 @@ from darc.code.faults import (
 )
 from darc.code.processor import decode, read_function
 from darc.debuggee.handlers import Handler, own_handlers
-from tests.unit.test_code_reading import BASE, Code
-from tests.unit.test_code_reading import assembled as assembled
+from tests.unit.assembly import BASE, Code
 
 MEMORY = frozenset((SIGSEGV,))
 

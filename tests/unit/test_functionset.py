@@ -14,11 +14,9 @@ from darc.analyses.functionset import hottest
 from darc.app.commands.start import as_profiled
 from darc.code.patterns import parse_patterns
 from darc.model.errors import NotFoundError, UsageError
-from darc.model.ftree import Function
-from darc.model.functionset import FunctionProfile, FunctionSet, ranked
+from darc.model.functionset import ranked
 from darc.model.parameters import Parameters
 from darc.model.part import parts_of
-from darc.model.profile import Profile
 from darc.saved import sets
 from darc.saved.checked import DamagedFileError
 from darc.views import render
@@ -26,20 +24,7 @@ from darc.views.exporters.json import to_json
 from darc.views.exporters.text import report, status
 from darc.views.style import Style
 from tests.unit import ops
-
-HZ = 10**9
-
-
-def function(name: str, address: int = 16) -> Function:
-    return Function(name, name, "prog", address, address)
-
-
-def row(name: str, bins: dict[int, int], mean: float = 1.5, left: int = 0) -> FunctionProfile:
-    """A function whose calls are spread so in their bins that the middle of each is the mean."""
-    total = round(sum(n * mean * 2**b for b, n in bins.items()))
-    profile = Profile(1, HZ, bins, sum(bins.values()), total)
-    longest = 2 ** (max(bins) + 1) - 1 if bins else 0
-    return FunctionProfile(function=function(name), profile=profile, longest=longest, left=left)
+from tests.unit.sets import KNOWN, function, row
 
 
 def test_excess_is_what_calls_right_of_the_fastest_peak_took_beyond_its_mean() -> None:
@@ -172,23 +157,6 @@ def test_a_list_that_is_none(tmp_path: Path) -> None:
 def test_patterns_that_are_none(text: str) -> None:
     with pytest.raises(UsageError):
         parse_patterns([text])
-
-
-KNOWN = FunctionSet(
-    (
-        dataclasses.replace(
-            row("handle", {10: 1000, 20: 10}, left=3),
-            dropped=1,
-            until=0.5,
-            slices=({10: 500}, {10: 500, 20: 10}),
-            lapse=({}, {10: 1000}),
-        ),
-        row("a_function_with_a_rather_long_name_that_does_not_fit", {9: 5}),
-    ),
-    (function("idle"),),
-    ((function("tiny"), "the function is shorter than a jump"),),
-    2.0,
-)
 
 
 def test_the_table_fits_and_tells_what_is_not_in_it() -> None:

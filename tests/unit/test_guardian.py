@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from darc.debuggee.guardian import Guardian
 from darc.debuggee.procfs import children
 from tests.debugger import ROOT, WATCHDOG_SECONDS
+from tests.waiting import guardians, state, wait_until
 
 DEBUGGER = """
 import sys
@@ -40,30 +40,6 @@ def program() -> Iterator[int]:
     yield process.pid
     process.kill()
     process.wait()
-
-
-def state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
-def guardians(pid: int) -> list[int]:
-    """The shells that watch over a process."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[3:5] == [b"darc-guardian", str(pid).encode()]:
-            found.append(int(folder.name))
-    return found
-
-
-def wait_until(condition: object) -> None:
-    assert callable(condition)
-    until = time.monotonic() + WATCHDOG_SECONDS
-    while not condition():
-        assert time.monotonic() < until
 
 
 def stop(pid: int) -> None:

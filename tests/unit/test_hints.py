@@ -17,7 +17,7 @@ from darc.views.exporters.json import to_json
 from darc.views.exporters.text import status
 from darc.views.style import Style
 from tests.unit import ops
-from tests.unit.test_setdiff import row
+from tests.unit.setrows import row
 
 
 def train(every: float, intervals: int, calls: int = 1, jitter: float = 0.0) -> list[int]:

@@ -13,9 +13,7 @@ from darc.code.architecture import Site
 from darc.collectors.instrumentation import Instrumentation
 from darc.pads.guards import Guard
 from darc.search.descent import Orders
-from tests.unit.test_callees import Make, Places, World
-from tests.unit.test_callees import make as make
-from tests.unit.test_code_reading import assembled as assembled
+from tests.unit.callees import Make, Places, World
 
 TARGETS = 16
 

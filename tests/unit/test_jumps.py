@@ -12,7 +12,7 @@ from darc.code.architecture import Surroundings
 from darc.code.jumps import Jumps
 from darc.code.program import Program
 from darc.debuggee import procfs
-from tests.unit.test_notrace import own_target
+from tests.unit.owntarget import own_target
 
 SOURCE = r"""
 .text

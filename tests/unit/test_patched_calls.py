@@ -18,8 +18,8 @@ from darc.code.frames import FrameRule
 from darc.code.processor import branch_target, read_function, read_prologue
 from darc.pads import processor as pads
 from darc.pads.waypoints import SIZE, Waypoints
-from tests.unit.test_code_reading import BASE, Code
-from tests.unit.test_kernel import CALLER, NOP, kernel
+from tests.unit.assembly import BASE, Code
+from tests.unit.kernel import CALLER, NOP, kernel
 
 OUTER = bytes.fromhex(
     "53 55 4154"  # push rbx; push rbp; push r12

@@ -3,81 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pytest
 
-from darc.analyses.analysis import Analysis, Subject
 from darc.analyses.rootcauses import RootCauses
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.model.errors import TargetError, UnsupportedError, UsageError
-from darc.model.parameters import OnFinish, Parameters, Probes
+from darc.model.parameters import OnFinish
 from darc.model.status import Status
-from darc.session.session import Message, Session
+from darc.session.session import Message
 from darc.target.outcome import Outcome
 from tests.fake_target import FakeThread
-from tests.unit.machine import MS, PLAIN, Debuggee, Machine, Pads
-from tests.unit.test_code_reading import Code
-from tests.unit.test_code_reading import assembled as assembled
-
-Assembled = Callable[[str], Code]
-
-
-class Bench:
-    """A machine with a session of an ``analysis``; calls of f are slow in w every fifth time."""
-
-    def __init__(
-        self,
-        code: Code,
-        analysis: Callable[[Subject], Analysis] = RootCauses,
-        spent: float = 0.0,
-        **parameters: object,
-    ) -> None:
-        defaults = Parameters(
-            peak=">10ms", start_ops=20, decision_ops=4, lookahead=1, probes=Probes.BREAKPOINT
-        )
-        self.machine = machine = Machine(code)
-        machine.target.process = 1
-        self.debuggee = Debuggee(machine.target, machine.code)
-        self.told: list[Message] = []
-        self.session = Session(
-            machine.target,
-            self.debuggee,
-            machine.code,  # type: ignore[arg-type]
-            entry=machine.code.symbols["f"],
-            spec="f",
-            parameters=defaults.overridden(parameters),
-            analysis=analysis,
-            changed=self.told.append,
-            notes=["first of all"],
-            spent=spent,
-        )
-        self.calls = 0
-        machine.latency = lambda name: 40 * MS * (name == "w" and self.calls % 5 == 0)
-
-    def install(self) -> Bench:
-        self.session.install()
-        collector = self.session.collector
-        assert isinstance(collector, BreakpointCollector)
-        collector._clock._read = lambda: self.machine.now
-        return self
-
-    def run(self, calls: int) -> None:
-        """Calls f, until the program is stopped for the user."""
-        self.machine.stopped = False
-        for _ in range(calls):
-            self.calls += 1
-            self.machine.call("main")
-            if self.machine.stopped:
-                return
-
-    @property
-    def is_clean(self) -> bool:
-        return not self.machine.target.breaks.on_hit and not self.debuggee.begun
+from tests.unit.assembly import Assemble
+from tests.unit.bench import Bench
+from tests.unit.machine import PLAIN, Pads
 
 
 @pytest.fixture
-def bench(assembled: Assembled) -> Bench:
+def bench(assembled: Assemble) -> Bench:
     return Bench(assembled(PLAIN)).install()
 
 
@@ -94,7 +37,7 @@ def test_from_the_profile_to_the_answer(bench: Bench) -> None:
     assert bench.is_clean
 
 
-def test_it_goes_on_at_the_end_where_it_is_to(assembled: Assembled) -> None:
+def test_it_goes_on_at_the_end_where_it_is_to(assembled: Assemble) -> None:
     bench = Bench(assembled(PLAIN), on_finish=OnFinish.CONTINUE).install()
     bench.run(400)
     assert not bench.machine.stopped
@@ -103,7 +46,7 @@ def test_it_goes_on_at_the_end_where_it_is_to(assembled: Assembled) -> None:
     assert bench.is_clean
 
 
-def test_the_user_chooses(assembled: Assembled) -> None:
+def test_the_user_chooses(assembled: Assemble) -> None:
     """A peak, and then where to descend."""
     bench = Bench(assembled(PLAIN), peak=None, auto=False).install()
     session = bench.session
@@ -132,7 +75,7 @@ def test_what_is_asked_for_after_the_end(bench: Bench) -> None:
 
 
 def test_what_is_saved_is_what_the_user_has_asked_for(
-    assembled: Assembled, monkeypatch: pytest.MonkeyPatch
+    assembled: Assemble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The collector's limits hold, and are nobody's wish."""
     monkeypatch.setattr(BreakpointCollector, "most_probes", 1)
@@ -149,7 +92,7 @@ def test_what_is_saved_is_what_the_user_has_asked_for(
     assert len(timed) <= 2  # f0, and one
 
 
-def test_a_session_says_which_analysis_it_is_of(assembled: Assembled) -> None:
+def test_a_session_says_which_analysis_it_is_of(assembled: Assemble) -> None:
     """Whatever the analysis itself says."""
 
     class Other(RootCauses):
@@ -161,7 +104,7 @@ def test_a_session_says_which_analysis_it_is_of(assembled: Assembled) -> None:
     assert Bench(assembled(PLAIN)).install().session.stored().analysis == "start"
 
 
-def test_the_time_is_up(assembled: Assembled, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_is_up(assembled: Assemble, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(assembled(PLAIN), max_time=30.0).install()
     bench.run(3)
     monkeypatch.setattr(bench.session, "time_is_up", lambda: True)
@@ -170,7 +113,7 @@ def test_the_time_is_up(assembled: Assembled, monkeypatch: pytest.MonkeyPatch) -
     assert bench.is_clean
 
 
-def test_what_was_looked_up_before_counts_for_the_time_limit(assembled: Assembled) -> None:
+def test_what_was_looked_up_before_counts_for_the_time_limit(assembled: Assemble) -> None:
     assert not Bench(assembled(PLAIN), spent=40.0, max_time=3000.0).install().session.time_is_up()
     late = Bench(assembled(PLAIN), spent=40.0, max_time=30.0).install().session
     assert late.time_is_up()
@@ -213,7 +156,7 @@ def test_the_program_ends(bench: Bench) -> None:
 
 
 def test_what_an_earlier_debugger_had_left_is_told_at_once(
-    assembled: Assembled, monkeypatch: pytest.MonkeyPatch
+    assembled: Assemble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the program goes on, and in the report."""
     taken_out = "an earlier debugger had left 2 probes in the program: they were taken out"
@@ -224,7 +167,7 @@ def test_what_an_earlier_debugger_had_left_is_told_at_once(
 
 
 def test_a_collector_that_cannot_begin_leaves_nothing(
-    assembled: Assembled, monkeypatch: pytest.MonkeyPatch
+    assembled: Assemble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(assembled(PLAIN))
 
@@ -276,7 +219,7 @@ def test_who_prepares_goes_on_where_a_library_is_loaded(bench: Bench) -> None:
 
 @pytest.mark.parametrize(("threads", "seen"), [(16, 100), (17, 136), (60, 480)])
 def test_first_calls_of_many_threads_are_no_profile(
-    assembled: Assembled, threads: int, seen: int
+    assembled: Assemble, threads: int, seen: int
 ) -> None:
     """Those for which the time had come while the program stood still all come at once."""
     bench = Bench(assembled(PLAIN), peak=None, start_ops=None)

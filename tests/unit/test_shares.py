@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from darc.model.contrast import Group, contrast
 from darc.model.errors import UsageError
 from darc.model.ftree import Cause, Ending, Fnode, RootCausePath, Totals
-from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, Off, OffReason, OpClass, Sum
+from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, OpClass, Sum
 from darc.model.peaks import find_peaks
 from darc.model.shares import (
     SLIGHT,
@@ -25,6 +25,7 @@ from darc.model.shares import (
 from darc.model.snapshot import Snapshot
 from tests.unit import ops, samples
 from tests.unit.ops import MS
+from tests.unit.watchedops import NODES, groups, watched
 
 
 def test_own_code_has_a_share_and_no_without() -> None:
@@ -140,22 +141,6 @@ def test_a_path_that_explains_next_to_nothing_is_told_beside_one_that_does() -> 
     assert path == flush
     assert share * SLIGHT < most == pytest.approx((3 * MS - 100) / (5 * MS))
     assert slight((usleep, flush, fill), untimed(snapshot.ops)) == []
-
-
-def watched(*off: tuple[int, int, OffReason]) -> Snapshot:
-    """The sample, with switches in each op, at times from its start."""
-    snapshot = ops.snapshot()
-    assert snapshot.ops is not None
-    kept = dataclasses.replace(
-        snapshot.ops,
-        ops=tuple(
-            dataclasses.replace(
-                op, off=tuple(Off(op.start + a, op.start + b, reason) for a, b, reason in off)
-            )
-            for op in snapshot.ops.ops
-        ),
-    )
-    return dataclasses.replace(snapshot, ops=kept)
 
 
 def test_preemption_is_what_the_switches_say() -> None:
@@ -292,10 +277,6 @@ def test_interrupts_that_came_where_the_kept_ops_tell_nothing_of_them_have_no_sh
         assert explain(path, dataclasses.replace(snapshot, ops=kept)).share == share
 
 
-ROOT, PATHS = samples.tree()
-NODES = list(ROOT.walk())
-
-
 @settings(max_examples=40)
 @given(
     ops.kept_ops(NODES),
@@ -326,14 +307,6 @@ def test_shares_are_parts(kept: KeptOps, cause: Cause, node: Fnode, bins: dict[i
 
 
 # ------------------------------------------------------------------------------ compare
-
-
-def groups(snapshot: Snapshot) -> tuple[Group, Group]:
-    assert snapshot.ops is not None
-    return (
-        Group.of("peak 3", snapshot.ops, OpClass.IN_PEAK),
-        Group.of("peak 1", snapshot.ops, OpClass.FASTEST),
-    )
 
 
 def test_the_largest_difference_comes_first() -> None:

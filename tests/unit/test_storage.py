@@ -34,6 +34,7 @@ from darc.saved import storage
 from darc.saved.storage import Stored
 from darc.search.contest import Contest
 from tests.unit import ops, samples
+from tests.unit.stored import sample
 
 COUNTS = st.integers(0, 2**64)
 TEXTS = st.text(st.characters(exclude_characters="\0"), max_size=8)
@@ -135,24 +136,6 @@ def sessions(draw: st.DrawFn) -> Stored:
         waits=waits,
         analysis=draw(TEXTS),
     )
-
-
-def sample() -> Stored:
-    root, _ = samples.tree()
-    fill = root.find("1.7.2")
-    learned = fill.add_child(
-        samples.function("on_sync"), CallSite(0x401400, CallKind.INDIRECT, "mixture", 0x1400)
-    )
-    contest = Contest(
-        fill, seen=7, own=5, ops=6, totals=Totals(6, 6, 60, 60), votes={learned: 2},
-        callee_totals={learned: Totals(6, 8, 50, 40)},
-    )  # fmt: skip
-    return Stored(
-        "handle", Parameters(peak="3"), Status.ENDED, samples.profile(samples.BINS),
-        PeakRange(3, 23, None), root, {"mixture": "15df", "libc.so.6": "sha256:77"}, 60,
-        (contest,), {learned: (1, 3)}, ({11: 900, 23: 1}, {11: 905, 23: 29}),
-        ops.of_samples(root, 1),
-    )  # fmt: skip
 
 
 def read(text: str) -> Stored:

@@ -53,7 +53,7 @@ from darc.views.exporters.text import status
 from darc.views.style import Style
 from tests.unit import samples
 from tests.unit.ops import call, made_op
-from tests.unit.test_functionset import HZ, function, row
+from tests.unit.sets import HZ, function, row
 
 SECONDS = 2.0
 

@@ -22,7 +22,7 @@ from darc.views.style import Style
 from darc.views.timeline import op_list, timeline
 from tests.unit import ops, samples
 from tests.unit.ops import MS
-from tests.unit.test_shares import NODES, groups, watched
+from tests.unit.watchedops import NODES, groups, watched
 
 PLAIN = Style(width=100)
 

@@ -12,7 +12,7 @@ from darc.analyses.waits import moments_of
 from darc.model.ops import Event, ObjectKind, Op, OpClass
 from darc.model.waits import Holder, Role, WaitedFor, Waits, over_paths, together
 from darc.views.waitsview import draw_waits, waited_text
-from tests.unit.test_who_waits import wait
+from tests.unit.waits import wait
 
 
 def lock(name: str, cycles: int, path: tuple[str, ...] = ("lookup", "get")) -> WaitedFor:

@@ -10,36 +10,7 @@ from darc.analyses.wakeups import sleeps_of, waits_and_sleeps_of
 from darc.model.ops import By, Event, ObjectKind, Off, OffReason, Op, OpClass, Ran, Span, Stack
 from darc.model.waits import Role
 from tests.unit import samples
-
-MS = 1000
-NOWHERE = Stack(0, 0, ())
-
-
-def woken(time: int, by: By = By.TASK, thread: int = 7, name: str = "waker") -> Event:
-    return Event(
-        time=time,
-        object=0,
-        kind=ObjectKind.WAKE_UP,
-        is_release=True,
-        thread=thread,
-        node=None,
-        stack=NOWHERE,
-        name=name,
-        by=by,
-    )
-
-
-def ran(time: int) -> Event:
-    return Event(
-        time=time,
-        object=0,
-        kind=ObjectKind.PROCESSOR,
-        is_release=True,
-        thread=9,
-        node=None,
-        stack=NOWHERE,
-        name="spin",
-    )
+from tests.unit.wakeups import MS, NOWHERE, ran, woken
 
 
 def op(*events: Event, off: tuple[Off, ...], spans: tuple[Span, ...] = ()) -> Op:

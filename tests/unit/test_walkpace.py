@@ -13,9 +13,7 @@ from darc.collectors.walk_collector import WalkCollector
 from darc.model.ftree import Fnode
 from darc.model.parameters import Parameters
 from darc.model.walk import Walk
-from tests.unit.test_callees import Make, World
-from tests.unit.test_callees import make as make
-from tests.unit.test_code_reading import assembled as assembled
+from tests.unit.callees import Make, World
 
 
 class Program:

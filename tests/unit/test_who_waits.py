@@ -7,16 +7,9 @@ from dataclasses import replace
 from darc.analyses.waits import merge, waits_of
 from darc.model.ops import Event, ObjectKind, Off, OffReason, Op, OpClass, Stack
 from darc.model.waits import Role
+from tests.unit.waits import LOCK, MINE, NOWHERE, OTHER, A, B, wait
 
-LOCK, OTHER, MINE, A, B = 0x1000, 0x2000, 1, 2, 3
-NOWHERE = Stack(0, 0, ())
 MS = 2_000_000
-
-
-def wait(time: int, owner: int = 0, kind: ObjectKind = ObjectKind.LOCK) -> Event:
-    return Event(
-        time=time, object=LOCK, kind=kind, is_release=False, thread=owner, node=None, stack=NOWHERE
-    )
 
 
 def release(time: int, thread: int, lock: int = LOCK) -> Event:

@@ -1,0 +1,66 @@
+"""An analysis on a made-up machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from darc.analyses.analysis import Analysis, Subject
+from darc.analyses.rootcauses import RootCauses
+from darc.collectors.breakpoints import BreakpointCollector
+from darc.model.parameters import Parameters, Probes
+from darc.session.session import Message, Session
+from tests.unit.assembly import Code
+from tests.unit.machine import MS, Debuggee, Machine
+
+
+class Bench:
+    """A machine with a session of an ``analysis``; calls of f are slow in w every fifth time."""
+
+    def __init__(
+        self,
+        code: Code,
+        analysis: Callable[[Subject], Analysis] = RootCauses,
+        spent: float = 0.0,
+        **parameters: object,
+    ) -> None:
+        defaults = Parameters(
+            peak=">10ms", start_ops=20, decision_ops=4, lookahead=1, probes=Probes.BREAKPOINT
+        )
+        self.machine = machine = Machine(code)
+        machine.target.process = 1
+        self.debuggee = Debuggee(machine.target, machine.code)
+        self.told: list[Message] = []
+        self.session = Session(
+            machine.target,
+            self.debuggee,
+            machine.code,  # type: ignore[arg-type]
+            entry=machine.code.symbols["f"],
+            spec="f",
+            parameters=defaults.overridden(parameters),
+            analysis=analysis,
+            changed=self.told.append,
+            notes=["first of all"],
+            spent=spent,
+        )
+        self.calls = 0
+        machine.latency = lambda name: 40 * MS * (name == "w" and self.calls % 5 == 0)
+
+    def install(self) -> Bench:
+        self.session.install()
+        collector = self.session.collector
+        assert isinstance(collector, BreakpointCollector)
+        collector._clock._read = lambda: self.machine.now
+        return self
+
+    def run(self, calls: int) -> None:
+        """Calls f, until the program is stopped for the user."""
+        self.machine.stopped = False
+        for _ in range(calls):
+            self.calls += 1
+            self.machine.call("main")
+            if self.machine.stopped:
+                return
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.machine.target.breaks.on_hit and not self.debuggee.begun

@@ -1,0 +1,6 @@
+"""Fixtures that several of these tests have in common."""
+
+from __future__ import annotations
+
+from tests.unit.assembly import assembled as assembled
+from tests.unit.callees import make as make

@@ -1,0 +1,40 @@
+"""Profiles of many functions, made up."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from darc.model.ftree import Function
+from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.profile import Profile
+
+HZ = 10**9
+
+
+def function(name: str, address: int = 16) -> Function:
+    return Function(name, name, "prog", address, address)
+
+
+def row(name: str, bins: dict[int, int], mean: float = 1.5, left: int = 0) -> FunctionProfile:
+    """A function whose calls are spread so in their bins that the middle of each is the mean."""
+    total = round(sum(n * mean * 2**b for b, n in bins.items()))
+    profile = Profile(1, HZ, bins, sum(bins.values()), total)
+    longest = 2 ** (max(bins) + 1) - 1 if bins else 0
+    return FunctionProfile(function=function(name), profile=profile, longest=longest, left=left)
+
+
+KNOWN = FunctionSet(
+    (
+        dataclasses.replace(
+            row("handle", {10: 1000, 20: 10}, left=3),
+            dropped=1,
+            until=0.5,
+            slices=({10: 500}, {10: 500, 20: 10}),
+            lapse=({}, {10: 1000}),
+        ),
+        row("a_function_with_a_rather_long_name_that_does_not_fit", {9: 5}),
+    ),
+    (function("idle"),),
+    ((function("tiny"), "the function is shorter than a jump"),),
+    2.0,
+)
