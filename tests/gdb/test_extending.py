@@ -81,8 +81,11 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mean = mean.replace("parse=no_arguments,", "parse=_parse_mean,\n    options=(_OF,),")
     (commands / "mean.py").write_text(mean)
     (tree / "tests" / "unit" / "test_mean.py").write_text(its_test)
-    rate, its_command, its_option, its_test, its_part, split, its_views, idle = blocks("analysis")
+    rate, its_command, its_option, its_test, its_part, split, its_views, idle, idles_test = blocks(
+        "analysis"
+    )
     (tree / "tests" / "unit" / "test_rate.py").write_text(its_test)
+    (tree / "tests" / "unit" / "test_idle.py").write_text(idles_test)
     (tree / "darc" / "model" / "split.py").write_text(its_part)
     analyses = tree / "darc" / "analyses"
     (analyses / "rate.py").write_text(rate)
@@ -300,7 +303,12 @@ def test_what_proves_a_change(tree: Path) -> None:
     pages += ["darc/app/commands/spare.py"]
     run_python(tree, "-m", "ruff", "check", "-q", *pages)
     run_python(tree, "-m", "ruff", "format", "-q", "--check", *pages)
-    tests = ["unit/test_mean.py", "unit/test_rate.py", "unit/test_docs.py", "unit/test_commands.py"]
-    tests += ["unit/test_report.py", "unit/test_parameters.py", "contract/test_imports.py"]
+    tests = ["unit/test_mean.py", "unit/test_rate.py", "unit/test_idle.py", "unit/test_docs.py"]
+    tests += [
+        "unit/test_commands.py",
+        "unit/test_report.py",
+        "unit/test_parameters.py",
+        "contract/test_imports.py",
+    ]
     files = [str(tree / "tests" / name) for name in tests]
     run_python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from darc.analyses.analysis import Analysis, Subject
 from darc.analyses.rootcauses import RootCauses
 from darc.collectors.breakpoints import BreakpointCollector
+from darc.debuggee.switchwatch import OffWatch
 from darc.model.parameters import Parameters, Probes
 from darc.session.session import Message, Session
 from tests.unit.assembly import Code
+from tests.unit.keptcalls import KeptCalls
 from tests.unit.machine import MS, Debuggee, Machine
 
 
@@ -21,6 +23,7 @@ class Bench:
         code: Code,
         analysis: Callable[[Subject], Analysis] = RootCauses,
         spent: float = 0.0,
+        watch: OffWatch | None = None,
         **parameters: object,
     ) -> None:
         defaults = Parameters(
@@ -29,6 +32,7 @@ class Bench:
         self.machine = machine = Machine(code)
         machine.target.process = 1
         self.debuggee = Debuggee(machine.target, machine.code)
+        self.debuggee.off_watch = watch
         self.told: list[Message] = []
         self.session = Session(
             machine.target,
@@ -43,6 +47,8 @@ class Bench:
             spent=spent,
         )
         self.calls = 0
+        self.kept = KeptCalls()
+        """What :meth:`keep_ops` keeps."""
         machine.latency = lambda name: 40 * MS * (name == "w" and self.calls % 5 == 0)
 
     def install(self) -> Bench:
@@ -52,12 +58,19 @@ class Bench:
         collector._clock._read = lambda: self.machine.now
         return self
 
+    def keep_ops(self) -> Bench:
+        """After :meth:`install`: calls are kept whole, as pads keep them."""
+        self.session.collector.ops = self.kept
+        return self
+
     def run(self, calls: int) -> None:
         """Calls f, until the program is stopped for the user."""
         self.machine.stopped = False
         for _ in range(calls):
             self.calls += 1
+            begin = self.machine.now
             self.machine.call("main")
+            self.kept.called(begin, self.machine.now)
             if self.machine.stopped:
                 return
 

@@ -12,6 +12,7 @@ from darc.code.architecture import FunctionCode
 from darc.code.processor import read_function
 from darc.debuggee.process import ProcessDebuggee
 from darc.debuggee.process_pads import ProcessPads
+from darc.debuggee.switchwatch import OffWatch
 from darc.model.ftree import Fnode, Function
 from darc.pads.guards import Guard
 from darc.target.outcome import Outcome
@@ -107,6 +108,7 @@ class Pads(ProcessPads):
 class Debuggee(ProcessDebuggee):
     hz = 10**9
     begun = False
+    off_watch: OffWatch | None = None
 
     def __init__(self, target: FakeTarget, program: Program) -> None:
         self._target = target
@@ -122,8 +124,8 @@ class Debuggee(ProcessDebuggee):
     def risk_of_breakpoints(self) -> str | None:
         return None
 
-    def watch_switches(self) -> None:
-        return None
+    def watch_switches(self) -> OffWatch | None:
+        return self.off_watch
 
     def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
         return None
