@@ -12,6 +12,7 @@ from darc.model.peaks import (
     PeakRange,
     calls_for,
     choose_peak,
+    far_right,
     find_peaks,
     percentile,
     reach,
@@ -126,13 +127,22 @@ class PeakProfile:
             return False
         return far.number is not None or far.calls_in(bins) > _RARE * sum(bins.values())
 
+    def calls_in_long(self) -> int:
+        """How many calls come in :data:`LONG_SECONDS`, if they come as often as up to now."""
+        return math.ceil(self._at_choice.count * LONG_SECONDS / max(self._seconds, _LEAST_SECONDS))
+
     def told_of_last(self, spec: str | None, function: str) -> str | None:
         """What ``last`` has taken of a profile of ``function`` that has one peak only."""
         if spec != "last" or self._peak is None or len(self._found()) > 1:
             return None
         if self._peak.number is not None:
-            told = f"{function} has one peak, without a tail to speak of: these are all its calls"
-            if self._seconds >= LONG_SECONDS:
+            far = far_right(self._found(), self._at_choice.bins)
+            beyond = "without a tail to speak of"
+            if far:
+                lie = "1 call lies" if far == 1 else f"{far} calls lie"
+                beyond = f"and {lie} far to the right of it, too few for another one"
+            told = f"{function} has one peak, {beyond}: these are all its calls"
+            if self._seconds >= LONG_SECONDS and not far:
                 return told
             took = format_cycles(round(self._seconds * self._at_choice.hz), self._at_choice.hz)
             return (

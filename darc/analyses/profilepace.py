@@ -13,6 +13,9 @@ _CALLS_OF_EACH = 8
 """Where a program has more threads than a few, its first calls behind a stop are no profile: so
 many of each thread are, or what comes in that time, if nobody says how many to see."""
 
+_MOST_TIMES = 8
+"""Times as many calls are seen at most, where no time can end that."""
+
 _PERCENTILE_SECONDS = 5.0
 """For how long at most calls are looked at for a peak by a percentile, if nobody says how many to
 see, and a hundred have come."""
@@ -23,8 +26,8 @@ class ProfilePace:
     :attr:`calls`, up to :attr:`seconds`."""
 
     def __init__(self, parameters: Parameters, *, threads: int, may_run_longer: bool) -> None:
-        """``threads`` is how many the program has. ``may_run_longer``: calls that are under way can
-        be looked at, and the program stopped by the time."""
+        """``threads`` is how many the program has. ``may_run_longer``: the program can be stopped
+        by the time, whether calls come or not."""
         self.calls = parameters.profile_calls
         self.seconds = parameters.start_time
         """For which the program is to run at most; ``None``: as long as that takes. Any thread."""
@@ -34,7 +37,8 @@ class ProfilePace:
             self.seconds = _PERCENTILE_SECONDS
         self._herd = 0 if is_asked or threads <= _FEW_THREADS else threads
         """Threads that may all have come at once when the program last went on."""
-        self._may_run_longer = may_run_longer and not is_asked
+        self._looks_longer = not is_asked
+        self._may_run_longer = may_run_longer
 
     def lets_the_herd_pass(self, seen: int, seconds: float) -> bool:
         """Whether more is to come, as the calls that were ``seen`` in so few seconds are those for
@@ -50,10 +54,12 @@ class ProfilePace:
     def looks_longer(self, profile: PeakProfile) -> bool:
         """Whether more is to come, once: a hundred calls may come in a few milliseconds, and slow
         ones now and then."""
-        looks = self._may_run_longer and profile.may_lack_slow_calls
-        self._may_run_longer = False
-        if looks:
+        looks = self._looks_longer and profile.may_lack_slow_calls
+        self._looks_longer = False
+        if looks and self._may_run_longer:
             self.seconds, self.calls = LONG_SECONDS, MOST_CALLS
+        elif looks:
+            self.calls = min(profile.calls_in_long(), _MOST_TIMES * self.calls)
         return looks
 
     def is_too_soon(self, seen: int) -> bool:

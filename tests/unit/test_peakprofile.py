@@ -138,6 +138,10 @@ def test_what_the_last_of_one_peak_is() -> None:
     assert few.choose("last")
     told = few.told_of_last("last", "handle") or ""
     assert "these are all its calls, 100 in 25ms; '--start-time 5s' looks for slow ones" in told
+    assert (
+        "has one peak, and 2 calls lie far to the right of it, too few for another one: these"
+        in (chosen("last", {18: 100, 28: 2}).told_of_last("last", "handle") or "")
+    )
     assert chosen("1", tail).told_of_last("1", "handle") is None
     assert chosen("last").told_of_last("last", "handle") is None, "of several"
 

@@ -68,15 +68,26 @@ def test_one_peak_of_a_moment_is_looked_at_longer_once() -> None:
     assert not looks.looks_longer(seen(0.002, 10))
 
 
+@pytest.mark.parametrize(("seconds", "calls"), [(0.001, 800), (0.4, 125)])
+def test_where_no_time_can_end_that_some_more_calls_are_looked_at(
+    seconds: float, calls: int
+) -> None:
+    """As many as come in a second, if they are not too many: they may come no more."""
+    looks = pace(may_run_longer=False)
+    assert looks.looks_longer(seen(seconds, 10))
+    assert (looks.seconds, looks.calls) == (None, calls)
+    assert not looks.looks_longer(seen(seconds, 10))
+
+
 @pytest.mark.parametrize(
-    ("seconds", "bins", "may"),
-    [(0.001, (10, 20), True), (LONG_SECONDS, (10,), True), (0.001, (10,), False)],
-    ids=["two peaks", "long", "cannot be stopped by the time"],
+    ("seconds", "bins"),
+    [(0.001, (10, 20)), (LONG_SECONDS, (10,))],
+    ids=["two peaks", "long"],
 )
 def test_what_has_shown_itself_is_not_looked_at_longer(
-    seconds: float, bins: tuple[int, ...], may: bool
+    seconds: float, bins: tuple[int, ...]
 ) -> None:
-    looks = pace(may_run_longer=may)
+    looks = pace()
     assert not looks.looks_longer(seen(seconds, *bins))
     assert looks.seconds is None
 
