@@ -48,6 +48,9 @@ _RARER, _LONGEST_BETWEEN = 3.0, 60.0
 _FIRST_IN_SCRIPTS = 10.0
 """Seconds before the first of them where there is no terminal: most searches are over by then."""
 
+_BETWEEN_LOOKS = 1.0
+"""Seconds between looks, in scripts, whether calls come that cannot be timed."""
+
 _BARE_SECONDS = 1.0
 """What runs for longer without probes under a front end was not let go on for a step."""
 
@@ -76,6 +79,7 @@ class Monitor:
         """How many there had been by then."""
         self._has_line = target.screen.has_live_line
         self._between = 1.0 if self._has_line else _FIRST_IN_SCRIPTS / _RARER
+        self._next_untimed = -math.inf
         self._next_line = -math.inf if self._has_line else time.monotonic() + _FIRST_IN_SCRIPTS
         self._thread = begin_thread(self._run, "darc")
         if session.debuggee.is_readable_while_it_runs:
@@ -147,10 +151,21 @@ class Monitor:
         screen, session = self._target.screen, self._session
         if self._has_line and not session.debuggee.writes_on(_TERMINAL):
             screen.live(self._line())
-        elif now >= self._next_line:
+            return
+        self._tell_untimed(now)
+        if now >= self._next_line:
             self._between = min(_RARER * self._between, _LONGEST_BETWEEN)
             self._next_line = now + self._between
             screen.leave(self._line())
+
+    def _tell_untimed(self, now: float) -> None:
+        """Once, and soon: a script would wait for ever for calls that are timed."""
+        if now < self._next_untimed:
+            return
+        shown = self._session.live_snapshot()
+        self._next_untimed = math.inf if shown.generated else now + _BETWEEN_LOOKS
+        if shown.generated:
+            self._target.screen.leave(render.untimed(shown, self._line_style()))
 
     def _stop_in(self, own: int, now: float, look: float) -> float:
         """Stops the program in the thread with the id ``own``, as the program knows it; tells in

@@ -240,6 +240,12 @@ class Collector(ABC):
         """What was not measured so far, and why."""
         return []
 
+    @property
+    def generated(self) -> int:
+        """Calls by code that was generated, which are not timed. Any thread, while the program
+        runs, whose memory can be read."""
+        return 0
+
     def warnings(self) -> list[str]:
         """What makes the figures doubtful."""
         return []

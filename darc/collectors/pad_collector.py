@@ -357,6 +357,10 @@ class PadCollector(Collector):
     def losses(self) -> list[str]:
         return self._losses.told(() if self._settling.is_much else ("unsettled_calls",))
 
+    @property
+    def generated(self) -> int:
+        return self._losses.count_of("lost_foreign") + self.tables.lost_foreign
+
     def warnings(self) -> list[str]:
         return vanished_pads(list(self.installer.patcher.vanished)) if self._is_set_up else []
 

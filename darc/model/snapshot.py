@@ -118,6 +118,8 @@ class Snapshot:
     """and of those of the fastest peak."""
     spec: str | None = None
     """What is to be typed for the function; ``None``: its name."""
+    generated: int = 0
+    """Calls by code that was generated, which are not timed, where many have come and no other."""
     parts: Mapping[str, Part] = field(default_factory=parts_of)
     """What analyses know beside the descent, by their keys: of several the last one is made of
     those before."""

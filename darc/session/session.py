@@ -48,6 +48,9 @@ from darc.target.target import Target
 
 _T = TypeVar("_T")
 
+_MANY_GENERATED = 10_000
+"""Calls by generated code, with none that is timed: no other may ever come."""
+
 
 class Message(Enum):
     """What the user is to be told at a stop."""
@@ -590,7 +593,13 @@ class Session:
         """What a live line shows. Any thread, while the program runs."""
         readable = self.debuggee.is_readable_while_it_runs
         shown = self.analysis.live_snapshot(self._alive, readable)
-        return dataclasses.replace(shown, elapsed_seconds=self._figures.seconds)
+        generated = 0
+        if self._alive and shown.profile is not None and not shown.profile.count:
+            generated = self.collector.generated
+        if generated < _MANY_GENERATED:
+            generated = 0
+        seconds = self._figures.seconds
+        return dataclasses.replace(shown, elapsed_seconds=seconds, generated=generated)
 
     def snapshot(
         self,

@@ -161,6 +161,8 @@ def live(snapshot: Snapshot, style: Style, *, is_stepped: bool = False) -> Shown
     parts = [f"darc: {function}: {doing}", *counts]
     if snapshot.profile is not None and snapshot.collected is not None:
         parts.append(calls_text(snapshot.profile.count))
+    if snapshot.generated:
+        parts.append(f"{snapshot.generated} by generated code, which are not timed")
     if snapshot.status is Status.PROFILING and _looks_for_peak(snapshot):
         parts.append(f"none in peak {snapshot.parameters.peak} yet")
     is_searching = snapshot.status is not Status.PROFILING  # a resumed one knows its peak before
@@ -184,6 +186,17 @@ def live(snapshot: Snapshot, style: Style, *, is_stepped: bool = False) -> Shown
         parts.pop()
     line = shorten(separator.join(parts), style.width)
     return Shown(line if style.unicode else to_ascii(line)[: style.width])
+
+
+def untimed(snapshot: Snapshot, style: Style) -> Shown:
+    """What is to be done where all calls come from code that was generated."""
+    many = calls_text(snapshot.generated)
+    told = (
+        f"darc: {style.name(snapshot.function)}: none of {many} is timed: they come from code that "
+        "was generated, and its runtime may look for the return addresses; functions that are "
+        "called below can be timed: 'darc profile PATTERN' shows which take long, 'darc start' why"
+    )
+    return Shown(told if style.unicode else to_ascii(told))
 
 
 def _looks_for_peak(snapshot: Snapshot) -> bool:

@@ -13,7 +13,9 @@ from darc.app import monitor
 from darc.app.monitor import Monitor
 from darc.collectors.duties import Summons
 from darc.model.errors import TargetError
-from darc.model.snapshot import ProgramFigures
+from darc.model.parameters import Probes
+from darc.model.snapshot import ProgramFigures, Snapshot
+from darc.model.status import Status
 from darc.session.session import Session
 from darc.target.target import Target
 from darc.views.style import Style
@@ -78,6 +80,7 @@ class Analysis:
         self.notes: list[str] = []
         self.shown: list[str | None] = []
         self.left: list[str] = []
+        self.generated = 0
         self.looked: Callable[[], None] = lambda: None
         self.reached = threading.Event()
         self.wanted: Callable[[], bool] = lambda: False
@@ -100,6 +103,9 @@ class Analysis:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def live_snapshot(self) -> Snapshot:
+        return Snapshot("made", Status.PROFILING, Probes.PAD, generated=self.generated)
 
     def live(self, text: str | None) -> None:
         self.shown.append(text)
@@ -307,3 +313,22 @@ def test_where_there_is_no_terminal_a_line_says_now_and_then_how_far_it_is(
         made._show(1000.0 + step)
     assert analysis.shown == []
     assert len(analysis.left) == 5, "after 10, 20, 50, 110 and 170 seconds"
+
+
+def test_a_script_is_told_once_that_all_calls_come_from_generated_code(
+    analysis: Analysis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would wait for ever: none of these is timed."""
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    analysis.alive = analysis.has_live_line = False
+    made = monitor_of(analysis)
+    made._thread.join()
+    made._show(1001.0)
+    assert analysis.left == []
+    analysis.generated = 2_662_700
+    for tenths in range(30):
+        made._show(1001.1 + tenths / 10)
+    (told,) = analysis.left
+    assert told.startswith("darc: made: none of 2662700 calls is timed: they come from code that")
+    assert "'darc profile PATTERN'" in told

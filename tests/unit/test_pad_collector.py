@@ -255,6 +255,14 @@ def test_tables_that_were_written_over_decide_nothing(world: World) -> None:
     assert world.heard == ["damaged"]
 
 
+def test_calls_by_generated_code_are_known_while_it_runs(world: World) -> None:
+    world.tables.set(lost_foreign=3)
+    assert world.collector.generated == 3
+    world.collector._losses.count(world.tables)
+    world.tables.set(lost_foreign=2)
+    assert world.collector.generated == 5
+
+
 def test_a_bell_after_the_end_is_nobodys(world: World) -> None:
     world.collector._alive = False
     world.rings()

@@ -491,6 +491,14 @@ def test_the_live_line_says_that_it_waits_for_a_peak() -> None:
     assert "yet" not in render.live(asked, Style(200))
 
 
+def test_the_live_line_says_that_calls_come_from_generated_code() -> None:
+    none = samples.snapshot(
+        status=Status.PROFILING, profile=samples.profile({}), peak=None, generated=20_000
+    )
+    told = " · 0 calls · 20000 by generated code, which are not timed · "
+    assert told in render.live(none, Style(200))
+
+
 def test_what_catches_calls_says_so_and_not_that_it_searches() -> None:
     parts = parts_of(Catching(seconds=0.004, caught=2, missed=0))
     late = samples.snapshot(status=Status.SEARCHING, profile=None, peak=None, paths=(), parts=parts)

@@ -247,3 +247,15 @@ def test_calls_of_the_level_that_goes_on_are_inside_the_peak(bench: Bench) -> No
             break
     assert shown.collected
     assert shown.program.in_peak_calls == shown.collected
+
+
+def test_calls_by_generated_code_are_told_where_no_other_has_come(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BreakpointCollector, "generated", 9_999)
+    assert bench.session.live_snapshot().generated == 0, "others may come"
+    monkeypatch.setattr(BreakpointCollector, "generated", 10_000)
+    shown = bench.session.live_snapshot()
+    assert (shown.profile is not None and shown.profile.count, shown.generated) == (0, 10_000)
+    bench.run(3)
+    assert bench.session.live_snapshot().generated == 0
