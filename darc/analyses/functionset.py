@@ -299,7 +299,13 @@ class FunctionProfiles(Analysis):
             self._every,
             self._top,
             self._known.busy,
+            self._making,
         )
+
+    @property
+    def _making(self) -> tuple[int, int] | None:
+        """How far it is as long as nothing is timed. Any thread."""
+        return None if self._set.is_in else self._set.pads.making
 
     def close(self, status: Status, alive: bool) -> None:
         """Where nothing can be read any more, as the program was killed, what the latest look has
@@ -359,6 +365,7 @@ class FunctionProfiles(Analysis):
             profile=profile,
             collected=None if profile is None else profile.count,
             program=ProgramFigures(probes=self._set.timed if alive else 0),
+            parts=parts_of(FunctionSet((), making=self._making)),
         )
 
     def stored(self, alive: bool) -> Stored:

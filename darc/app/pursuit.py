@@ -393,6 +393,7 @@ class Pursuit:
             setup_seconds=self.setup_seconds,
             verdict=verdict,
             answers=tuple(ranked[:MOST_ANSWERS]),
+            making=known.making,
             functions=len(known.rows),
             calls=sum(row.profile.count for row in known.rows),
             seconds=known.seconds,
@@ -454,6 +455,8 @@ class Pursuit:
             return Verdict.UNKNOWN, reasons
         if not (known.rows or known.uncalled) or not known.seconds:
             why = "it ended before anything was timed: probes were still being made"
+            if known.making is not None:
+                return Verdict.UNKNOWN, _not_timed(known)  # how far they were is told
             return Verdict.UNKNOWN, [why, *_not_timed(known)]
         if not known.rows:
             why = (

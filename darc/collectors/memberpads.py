@@ -17,6 +17,7 @@ from darc.collectors.pad_collector import WATCHED
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import TargetError
 from darc.model.ftree import Fnode, Function
+from darc.model.functionset import making_text
 from darc.pads.areas import Area
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
@@ -116,8 +117,7 @@ class MemberPads(LooksAhead):
         while self._to_make:
             if is_later and self._installer.members and len(self._to_make) > _AT_ONCE:
                 break  # there is one at least
-            made = len(self.functions) - len(self._to_make)
-            self._tell(f"makes probe {made + 1:,} of {len(self.functions):,}")
+            self._tell(making_text(*self.making))
             self._make_next()
 
     def make_ready(self) -> None:
@@ -181,6 +181,12 @@ class MemberPads(LooksAhead):
     def is_all_made(self) -> bool:
         """Whether none is to be made any more."""
         return not self._to_make and not self._at_stop
+
+    @property
+    def making(self) -> tuple[int, int]:
+        """The number of the pad that is made now, and of how many. Any thread."""
+        number = len(self.functions) - len(self._to_make) - len(self._at_stop) + 1
+        return min(number, len(self.functions)), len(self.functions)
 
     def goes_on(self) -> None:
         self._ahead.goes_on()

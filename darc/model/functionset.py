@@ -98,6 +98,10 @@ class FunctionSet(Part):
     """For how many seconds of one thread the program had something to do, in each second; ``None``:
     nobody knows."""
 
+    making: tuple[int, int] | None = None
+    """The number of the probe that is made, or was at the end, and how many there are to be, where
+    none is timed until all are made; ``None``: they are timed."""
+
     def seconds_of(self, row: FunctionProfile) -> float:
         """For how long the program ran while that function was timed."""
         return self.seconds if row.until is None else row.until
@@ -119,6 +123,11 @@ class FunctionSet(Part):
             if name in (row.function.name, row.function.symbol):
                 return row
         raise NotFoundError(f"there is no profile of {name}: 'darc status' shows the table")
+
+
+def making_text(number: int, many: int) -> str:
+    """That a probe is made, of so many."""
+    return f"makes probe {number:,} of {many:,}"
 
 
 def ranked(rows: Iterable[FunctionProfile]) -> tuple[FunctionProfile, ...]:

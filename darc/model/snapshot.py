@@ -275,6 +275,8 @@ class Why(Part):
     usual: tuple[tuple[Suspect, Function], ...] = ()
     """Those that were left out, as each call of another function has one of their slow calls, and
     that function."""
+    making: tuple[int, int] | None = None
+    """As :attr:`~darc.model.functionset.FunctionSet.making`."""
 
     def function(self, number: int) -> Function | None:
         """That of an answer."""

@@ -15,7 +15,7 @@ from rich.text import Text
 from darc.model.catching import Catching
 from darc.model.errors import UsageError
 from darc.model.ftree import Cause, Ending, RootCausePath
-from darc.model.functionset import FunctionSet
+from darc.model.functionset import FunctionSet, making_text
 from darc.model.ops import ObjectKind
 from darc.model.parameters import MOST_CALLS
 from darc.model.part import parts_of
@@ -151,14 +151,35 @@ def catching_text(known: Catching) -> tuple[str, ...]:
 def live(snapshot: Snapshot, style: Style, *, is_stepped: bool = False) -> Shown:
     """One line that fits the width: what the search is doing now. ``is_stepped`` says that the user
     goes through the program step by step, without probes."""
-    function, doing = style.name(snapshot.function), snapshot.status.value
-    catching = snapshot.part(Catching)
-    counts: list[str] = []
+    function = style.name(snapshot.function)
+    catching, known = snapshot.part(Catching), snapshot.part(FunctionSet)
+    doing, *counts = _calls_and_peak(snapshot)
     if catching is not None:
-        doing, *counts = catching_text(catching)
+        doing, *caught = catching_text(catching)
+        counts = caught + counts
+    probes = snapshot.program.probes  # below f0, whose own one is there in any case
+    if known is not None and known.making is not None:
+        doing, counts, probes = making_text(*known.making), [], None
     if is_stepped:
-        doing += ", without probes while you step"
+        doing, probes = f"{doing}, without probes while you step", None
     parts = [f"darc: {function}: {doing}", *counts]
+    if probes:
+        parts.append(counted(probes, "probe"))
+    parts.append(elapsed_text(snapshot.elapsed_seconds))
+    separator = " · "
+    excess = columns(separator.join(parts)) - style.width
+    if excess > 0:
+        function = shorten(function, max(columns(function) - excess, 8))
+        parts[0] = f"darc: {function}: {doing}"
+    while len(parts) > 1 and columns(separator.join(parts)) > style.width:
+        parts.pop()
+    line = shorten(separator.join(parts), style.width)
+    return Shown(line if style.unicode else to_ascii(line)[: style.width])
+
+
+def _calls_and_peak(snapshot: Snapshot) -> list[str]:
+    """What the search is doing, which calls it has seen, and which ones it waits for."""
+    parts = [snapshot.status.value]
     if snapshot.profile is not None and snapshot.collected is not None:
         parts.append(calls_text(snapshot.profile.count))
     if snapshot.generated:
@@ -174,18 +195,7 @@ def live(snapshot: Snapshot, style: Style, *, is_stepped: bool = False) -> Shown
         parts.append(f"level {snapshot.level}")
     elif snapshot.collected is None and (wanted := _wanted(snapshot, snapshot.needed)):
         parts.append(f"waits for {wanted}")
-    if snapshot.program.probes and not is_stepped:  # below f0, whose own one is there in any case
-        parts.append(counted(snapshot.program.probes, "probe"))
-    parts.append(elapsed_text(snapshot.elapsed_seconds))
-    separator = " · "
-    excess = columns(separator.join(parts)) - style.width
-    if excess > 0:
-        function = shorten(function, max(columns(function) - excess, 8))
-        parts[0] = f"darc: {function}: {doing}"
-    while len(parts) > 1 and columns(separator.join(parts)) > style.width:
-        parts.pop()
-    line = shorten(separator.join(parts), style.width)
-    return Shown(line if style.unicode else to_ascii(line)[: style.width])
+    return parts
 
 
 def untimed(snapshot: Snapshot, style: Style) -> Shown:
@@ -377,7 +387,7 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
 
 def _wanted(snapshot: Snapshot, calls: int) -> str:
     """After what the peak is looked for."""
-    parts = [] if calls >= MOST_CALLS else [calls_text(calls)]
+    parts = [calls_text(calls)] if 0 < calls < MOST_CALLS else []
     if snapshot.parameters.start_time is not None:
         parts.append(f"{snapshot.parameters.start_time:g}s")
     return " or ".join(parts)

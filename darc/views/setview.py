@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
-from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.functionset import FunctionProfile, FunctionSet, making_text
 from darc.model.profile import format_cycles
 from darc.views.words import calls_text, columns, shorten
 
@@ -19,6 +19,14 @@ _MOST_COLUMNS = 24
 """Of a small histogram."""
 
 _HEAD = ("#", "excess", "calls", "total", "mean", "p50", "p99", "max", "pk")
+
+
+def making_told(making: tuple[int, int], *, is_over: bool) -> str:
+    """How far it is, or was at its end, where probes are made and nothing is timed as yet."""
+    if is_over:
+        number, many = making
+        return f"it ended as it made probe {number:,} of {many:,}: nothing was timed"
+    return f"{making_text(*making)}: nothing is timed yet"
 
 
 def draw_set(

@@ -12,6 +12,7 @@ from darc.model.shares import explain
 from darc.model.snapshot import Answer, Snapshot, Why
 from darc.model.waits import over_paths
 from darc.model.why import Suspect, Tail, Verdict
+from darc.views.setview import making_told
 from darc.views.treeview import decided, ending_text
 from darc.views.waitsview import is_due_to_somebody, moments_text, quota_text, waited_text
 from darc.views.words import calls_text, functions_text, stood_still, typed, way
@@ -43,9 +44,10 @@ def draw_why(
         how += f": {_who_had(known.answers[0])}"
     end = "" if known.is_over else " (it goes on)"
     yield Text(f"darc: why: {known.verdict.value}{how}{end}", "bold")
-    yield Text(
-        f"  {calls_text(known.calls)} of {functions_text(known.functions)} in {known.seconds:.1f}s"
-    )
+    seen = f"{calls_text(known.calls)} of {functions_text(known.functions)} in {known.seconds:.1f}s"
+    if known.making is not None:
+        seen = making_told(known.making, is_over=known.is_over)
+    yield Text(f"  {seen}")
     for number, one in enumerate(known.answers, 1):
         yield from _answer(number, one, show, path_text)
     for suspect in known.open:

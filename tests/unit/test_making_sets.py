@@ -37,6 +37,9 @@ from darc.model.parameters import Parameters
 from darc.search.suspects import suspects
 from darc.target.ownthread import Turn
 from darc.target.target import Target
+from darc.views.exporters.text import status
+from darc.views.render import live
+from darc.views.style import Style
 from tests.fake_target import FakeScreen
 
 CODE = b"\xe8\x1b\x00\x00\x00" * 3 + b"\xe8\xfc\xff\xff\xff" + b"\x90" * 200
@@ -321,6 +324,25 @@ def run(made: Set, analysis: FunctionProfiles) -> list[float]:
         stops.append(made.clock.now - begin)
     analysis.goes_on()
     return stops
+
+
+def test_how_far_it_is_is_told_while_probes_are_made(clock: Clock) -> None:
+    """There, "0 calls" would say that nothing is called."""
+    made = Set(clock, 1955, cost=0.001)
+    analysis = analysis_of(made, FunctionProfiles, seconds=5.0)
+    made.pads._to_make = collections.deque(range(46, 1955))
+    assert live(analysis.live_snapshot(True, False), Style(200)) == (
+        "darc: *: makes probe 47 of 1,955 · 0s"
+    )
+    told = status(analysis.snapshot(True), Style())
+    assert told == "darc: *: profiling\n  makes probe 47 of 1,955: nothing is timed yet"
+    analysis.finish_early("the time is up")
+    ended = status(analysis.snapshot(False), Style())
+    assert ended == "darc: *: done\n  it ended as it made probe 47 of 1,955: nothing was timed"
+    again = Set(clock, 60, cost=0.001)
+    analysis = analysis_of(again, FunctionProfiles, seconds=5.0)
+    run(again, analysis)
+    assert "makes" not in status(analysis.snapshot(True), Style())
 
 
 def test_when_patience_is_over_what_is_made_is_timed(clock: Clock) -> None:

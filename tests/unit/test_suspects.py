@@ -632,6 +632,21 @@ def test_where_no_probe_was_made_nothing_is_said_of_calls() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("is_over", "line"),
+    [
+        (True, "it ended as it made probe 47 of 1,955: nothing was timed"),
+        (False, "makes probe 47 of 1,955: nothing is timed yet"),
+    ],
+)
+def test_how_many_probes_were_made_is_told_where_nothing_is_timed(is_over: bool, line: str) -> None:
+    known = FunctionSet((), uncalled=(function("f"),), making=(47, 1955))
+    text = status(shown(dataclasses.replace(told_of(known), is_over=is_over)), Style())
+    assert text.splitlines()[1] == f"  {line}"
+    assert "0 calls" not in text
+    assert "probes were still being made" not in text
+
+
 TOO_MANY = too_many(MOST_FUNCTIONS)
 
 

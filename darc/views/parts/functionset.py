@@ -12,7 +12,7 @@ from darc.model.snapshot import Snapshot
 from darc.saved.sets import to_part
 from darc.views.lapse import draw_hints
 from darc.views.parts.part import PartView, cost_lines
-from darc.views.setview import draw_set
+from darc.views.setview import draw_set, making_told
 from darc.views.style import Style
 from darc.views.words import calls_text, functions_text
 
@@ -24,6 +24,9 @@ def _lines(snapshot: Snapshot, known: FunctionSet, style: Style) -> list[Text]:
         Text(f"darc: {style.name(snapshot.function)}: {snapshot.status.value}", "bold"),
         Text(f"  {calls} of {functions_text(len(known.rows))} in {known.seconds:.1f}s"),
     ]
+    if known.making is not None:
+        lines[1:] = [Text(f"  {making_told(known.making, is_over=snapshot.status.is_final)}")]
+        return lines + cost_lines(snapshot)
     top = len(known.rows) if style.verbose or style.whole_names else known.top
     lines += draw_set(known, top, style.width, style.name)
     lines += draw_hints(known, top, style.name)
