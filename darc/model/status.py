@@ -29,6 +29,9 @@ class Status(str, Enum):
 EXECUTED = "the program executed another file"
 """The note of an analysis that has ended for that."""
 
+TIME_IS_UP = "the time is up"
+"""How the note begins of an analysis that has ended for that."""
+
 _FINAL = frozenset(
     {
         Status.FOUND,

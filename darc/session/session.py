@@ -36,7 +36,7 @@ from darc.model.errors import (
 from darc.model.ftree import Fnode
 from darc.model.parameters import OnFinish, Parameters
 from darc.model.snapshot import ProgramFigures, Snapshot
-from darc.model.status import EXECUTED, Status
+from darc.model.status import EXECUTED, TIME_IS_UP, Status
 from darc.pads.foothold import Foothold
 from darc.saved.storage import Stored
 from darc.session.collecting import Collecting
@@ -525,7 +525,7 @@ class Session:
         return self._go(self.analysis.decide())
 
     def _end_late(self) -> Outcome:
-        self.analysis.finish_early("the time is up")
+        self.analysis.finish_early(TIME_IS_UP)
         return self._end()
 
     def follow(self, request: Callable[[], Step]) -> None:

@@ -10,6 +10,7 @@ from darc.model.ftree import Cause, Function, RootCausePath
 from darc.model.profile import format_cycles
 from darc.model.shares import explain
 from darc.model.snapshot import Answer, Snapshot, Why
+from darc.model.status import TIME_IS_UP
 from darc.model.waits import over_paths
 from darc.model.why import Suspect, Tail, Verdict
 from darc.views.setview import making_told
@@ -49,7 +50,10 @@ def draw_why(
         seen = making_told(known.making, is_over=known.is_over)
     yield Text(f"  {seen}")
     for number, one in enumerate(known.answers, 1):
-        yield from _answer(number, one, show, path_text)
+        yield from _answer(number, one, show, note, path_text)
+        if known.is_over and not one.paths:
+            command = _start(known, one.suspect.row.function, _peak(one.suspect))
+            yield Text(f"  {command} looks longer into that")
     for suspect in known.open:
         yield Text(_slow(suspect, show), "bold")
         yield Text(f"  not looked into: {_start(known, suspect.row.function, _peak(suspect))}")
@@ -111,12 +115,17 @@ def _left_out(known: Why, suspect: Suspect, why: str, show: Show) -> Iterator[Te
 
 
 def _answer(
-    number: int, one: Answer, show: Show, path_text: Callable[[RootCausePath, Show], str]
+    number: int,
+    one: Answer,
+    show: Show,
+    note: Show,
+    path_text: Callable[[RootCausePath, Show], str],
 ) -> Iterator[Text]:
     suspect, found = one.suspect, one.found
     yield Text(f"{number} {_slow(suspect, show)}", "bold")
     if found is None:
-        yield Text(f"  {show(one.why or 'not looked into')}")
+        why = (one.why or "").strip()
+        yield Text(f"  not looked into: {note(why)}" if why else "  not looked into")
         return
     for path in found.paths:
         ending = ending_text(path.nodes[-1].function.name, path.ending, show)
@@ -129,7 +138,8 @@ def _answer(
         yield Text(f"  root cause: {path_text(path, show)}", "bold")
         yield Text(f"    {ending}{took}")
     if not found.paths:
-        yield Text(f"  why is not known: {found.status.value}")
+        is_late = any(one.startswith(TIME_IS_UP) for one in found.notes)
+        yield Text(f"  why is not known: {'no time was left' if is_late else found.status.value}")
         so_far = decided(found.ftree)
         if len(so_far) > 1:
             names = way([show(node.function.name) for node in so_far])
@@ -188,10 +198,9 @@ def _further(known: Why, show: Show) -> Iterator[str]:
         waits = ", 'darc waits' who kept it waiting" if has_waits else ""
         yield f"'darc tree' shows the search of 1, 'darc ops' some of its calls{waits}"
         return
-    first = known.answers[0].suspect if known.answers else None
-    if first is not None:
-        yield f"{_start(known, first.row.function, _peak(first))} looks longer into that"
-    elif known.verdict in (Verdict.NOTHING, Verdict.WAITS):
+    if known.answers:
+        return  # what to type stands below each
+    if known.verdict in (Verdict.NOTHING, Verdict.WAITS):
         yield (
             "'darc walk' tells which calls hold the time; 'darc profile PATTERN' times functions "
             "of libraries as well"

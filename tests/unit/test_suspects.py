@@ -567,7 +567,7 @@ def test_a_search_that_could_not_be_begun_says_why() -> None:
     (suspect,) = suspects(of(row("slow", SLOW)))
     answer = Answer(suspect, None, why="no pad")
     text = status(shown(Why(Verdict.UNKNOWN, (answer,))), Style())
-    assert "\n  no pad\n" in text
+    assert "\n  not looked into: no pad\n" in text
     assert "'darc start slow --peak last' looks longer into that" in text
 
 
@@ -579,6 +579,29 @@ def test_a_search_without_an_end_says_how_far_it_came() -> None:
     found = Snapshot("slow", Status.INCONCLUSIVE, Probes.PAD, ftree=root)
     text = status(shown(Why(Verdict.UNKNOWN, (Answer(suspect, found),))), Style())
     assert "\n  why is not known: not conclusive\n  so far it is in slow → below\n" in text
+
+
+@pytest.mark.parametrize("status_of", [None, *Status])
+@pytest.mark.parametrize("notes", [(), ("the time is up: this is what was known by then",)])
+def test_below_each_row_stands_why_and_what_to_do(
+    status_of: Status | None, notes: tuple[str, ...]
+) -> None:
+    """Also below those that come behind one that was found."""
+    (suspect,) = suspects(of(row("slow", SLOW)))
+    root = Fnode(function("slow"))
+    path = RootCausePath((root,), Ending(Cause.BLOCKED, 20))
+    first = Answer(suspect, Snapshot("slow", Status.FOUND, Probes.PAD, ftree=root, paths=(path,)))
+    found = None if status_of is None else Snapshot("slow", status_of, Probes.PAD, notes=notes)
+    known = Why(Verdict.FOUND, (first, Answer(suspect, found, why=" ")))
+    lines = status(shown(known), Style()).splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("2 slow: "))
+    why = "not looked into" if found is None else f"why is not known: {found.status.value}"
+    if found is not None and notes:
+        why = "why is not known: no time was left"
+    assert lines[at + 1] == f"  {why}"
+    assert lines[at + 2] == "  'darc start slow --peak last' looks longer into that"
+    goes_on = status(shown(dataclasses.replace(known, is_over=False)), Style())
+    assert "looks longer" not in goes_on
 
 
 def test_what_is_waited_for_is_added_up_over_the_functions_that_wait() -> None:
