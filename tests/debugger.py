@@ -109,7 +109,10 @@ class Done:
         return sections[name]
 
 
-STOOD_STILL = r"^ +the program stood still for \S+ in \d+ stops?; before, for \S+, for its probes$"
+STOOD_STILL = (
+    r"^ +the program stood still for \S+ in \d+ stops?(, the longest \S+)?; "
+    r"before, for \S+, for its probes$"
+)
 """What an analysis has cost the program, as it is told."""
 
 

@@ -345,6 +345,7 @@ class App:
             stops=why.stops,
             stopped_seconds=round(why.stopped_seconds, 6),
             setup_seconds=round(why.setup_seconds, 6),
+            longest_stop=round(why.longest_stop, 6),
         )
         return dataclasses.replace(shown, program=figures, parts={**shown.parts, **parts_of(why)})
 

@@ -16,7 +16,7 @@ from darc.target.target import Target
 from darc.views import render
 from darc.views.style import Style
 from darc.views.waitsview import kind_text
-from darc.views.words import Shown, counted, stood_still, way
+from darc.views.words import Shown, cost_text, counted, way
 
 _OWNER = {ObjectKind.LOCK: 8, ObjectKind.RWLOCK: 24}
 """Where glibc's pthread_mutex_t has the id of the thread that holds it, and pthread_rwlock_t of the
@@ -76,8 +76,7 @@ def describe(target: Target, session: Session, style: Style) -> str:
     if analysis.missed:
         before = counted(analysis.missed, "late call")
         text += f" ({before} before had ended by the time of the stop)"
-    cost = session.cost
-    told = stood_still(cost.stops, cost.stopped_seconds, cost.setup_seconds)
+    told = cost_text(session.cost)
     deep, analysis.described = analysis.described, []
     lines = [*(f"note: {one}" for one in deep), text, f"  {told}"]
     return Shown("\n".join(map(style.note, lines)))

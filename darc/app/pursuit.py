@@ -152,8 +152,8 @@ class Pursuit:
         """it was."""
         self._stood: list[tuple[Session, ProgramFigures]] = []
         """Each session that is over, and what it has cost the program;"""
-        self._between = 0.0
-        """seconds in which the program stood still between two of them,"""
+        self._between = self._longest_between = 0.0
+        """seconds in which the program stood still between two of them, in all and at most,"""
         self.setup_seconds = 0.0
         """and in which the first one was made."""
         self._is_over = False
@@ -238,6 +238,7 @@ class Pursuit:
     def stood_still(self, seconds: float) -> None:
         """Between two sessions, for so long."""
         self._between += seconds
+        self._longest_between = max(self._longest_between, seconds)
 
     def _answer(self, suspect: Suspect, shown: Snapshot, program: Program) -> Answer:
         """What a search has found, ``shown``, as an answer."""
@@ -390,6 +391,7 @@ class Pursuit:
             spelled=dict(self._spelled),
             stops=sum(figures.stops for figures in spent),
             stopped_seconds=sum(figures.stopped_seconds for figures in spent) + self._between,
+            longest_stop=max([self._longest_between, *(one.longest_stop for one in spent)]),
             setup_seconds=self.setup_seconds,
             verdict=verdict,
             answers=tuple(ranked[:MOST_ANSWERS]),

@@ -79,6 +79,8 @@ class ProgramFigures:
     probes: int | None = None
     sites: tuple[SiteReport, ...] = ()
     setup_seconds: float = 0.0
+    longest_stop: float = 0.0
+    """Of the stops for decisions, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -277,6 +279,8 @@ class Why(Part):
     that function."""
     making: tuple[int, int] | None = None
     """As :attr:`~darc.model.functionset.FunctionSet.making`."""
+    longest_stop: float = 0.0
+    """As :attr:`ProgramFigures.longest_stop`, over all steps."""
 
     def function(self, number: int) -> Function | None:
         """That of an answer."""

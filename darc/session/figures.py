@@ -21,7 +21,7 @@ class RunFigures:
         self._started = time.monotonic()
         self._ended: float | None = None
         self._stops = 0
-        self._stopped_seconds = 0.0
+        self._stopped_seconds = self._longest = 0.0
         self._own_stops_before = target.own_stops
         self._own_stops = 0
         self._setup_seconds = 0.0
@@ -44,7 +44,9 @@ class RunFigures:
         try:
             yield
         finally:
-            self._stopped_seconds += time.monotonic() - begin
+            took = time.monotonic() - begin
+            self._stopped_seconds += took
+            self._longest = max(self._longest, took)
 
     def was_set_up(self, seconds: float) -> None:
         """It took so long until its probes were ready, while the program stood still."""
@@ -70,4 +72,5 @@ class RunFigures:
             stops=max(self._stops + number, self._own_stops),
             stopped_seconds=round(self._stopped_seconds + seconds, 6),
             setup_seconds=round(self._setup_seconds, 6),
+            longest_stop=round(self._longest, 6),
         )

@@ -55,6 +55,7 @@ from darc.views.words import (
     counted,
     counted_were,
     elapsed_text,
+    longest_stop_text,
     shorten,
     to_ascii,
     typed,
@@ -514,7 +515,8 @@ def probes_text(snapshot: Snapshot) -> str:
     stops = counted(program.stops, "stop")
     nanoseconds = round(program.stopped_seconds * 1e9)
     if nanoseconds:
-        stops = f"{stops}, {format_cycles(nanoseconds, 10**9)} stopped"
+        longest = longest_stop_text(program.stops, program.stopped_seconds, program.longest_stop)
+        stops = f"{stops}, {format_cycles(nanoseconds, 10**9)} stopped{longest}"
     if made := round(program.setup_seconds * 1e9):
         stops += f"; before, {format_cycles(made, 10**9)} for its probes"
     timed = "" if program.probes is None else f", {counted(program.probes, 'call site')} timed"

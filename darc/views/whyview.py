@@ -16,7 +16,7 @@ from darc.model.why import Suspect, Tail, Verdict
 from darc.views.setview import making_told
 from darc.views.treeview import decided, ending_text
 from darc.views.waitsview import is_due_to_somebody, moments_text, quota_text, waited_text
-from darc.views.words import calls_text, functions_text, stood_still, typed, way
+from darc.views.words import calls_text, cost_text, functions_text, typed, way
 
 Show = Callable[[str], str]
 
@@ -70,7 +70,7 @@ def draw_why(
         prefix = "not sure of 1: " if known.verdict is Verdict.FOUND else ""
         yield Text(f"  {prefix}{note(reason)}")
     if known.stops:
-        yield Text(f"  {stood_still(known.stops, known.stopped_seconds, known.setup_seconds)}")
+        yield Text(f"  {cost_text(known)}")
     if known.is_over:
         yield from (Text(line, "dim") for line in _further(known, show))
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from darc.model.profile import format_cycles
+from darc.model.snapshot import ProgramFigures, Why
 
 NAME_WIDTH = 200
 """Columns that a name takes in a view at most."""
@@ -352,9 +353,27 @@ def elapsed_text(seconds: float) -> str:
     return f"{minutes}min{rest:02}s" if minutes else f"{rest}s"
 
 
-def stood_still(stops: int, seconds: float, before: float) -> str:
-    """What an analysis has cost the program: ``seconds`` in ``stops``, and what it took ``before``
-    these to make its probes."""
+_FAR_LONGER = 3
+"""Times the mean: a stop that takes so long is told beside the sum."""
+
+
+def longest_stop_text(stops: int, seconds: float, longest: float) -> str:
+    """``, the longest 3.7s``, where one of the ``stops``, which took ``seconds`` together, was far
+    longer than most; else nothing."""
+    if stops < 2 or longest * stops < _FAR_LONGER * seconds or not longest:
+        return ""
+    return f", the longest {format_cycles(round(longest * 1e9), 10**9)}"
+
+
+def cost_text(cost: ProgramFigures | Why) -> str:
+    """:func:`stood_still` of what a snapshot has, or an answer."""
+    seconds, before = cost.stopped_seconds, cost.setup_seconds
+    return stood_still(cost.stops, seconds, cost.longest_stop, before)
+
+
+def stood_still(stops: int, seconds: float, longest: float, before: float) -> str:
+    """What an analysis has cost the program: ``seconds`` in ``stops``, of which one took
+    ``longest``, and what it took ``before`` these to make its probes."""
     stood, made = (format_cycles(round(one * 1e9), 10**9) for one in (seconds, before))
-    count = counted(stops, "stop")
+    count = counted(stops, "stop") + longest_stop_text(stops, seconds, longest)
     return f"the program stood still for {stood} in {count}; before, for {made}, for its probes"

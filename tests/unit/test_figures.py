@@ -41,7 +41,9 @@ def test_decisions_take_stops_and_time(bench: Bench) -> None:
             bench.now += seconds
         bench.now += 1
     found = known.added_to(ProgramFigures(in_peak_calls=20), (0, 0.0))
-    assert found == ProgramFigures(stops=2, stopped_seconds=0.75, in_peak_calls=20)
+    assert found == ProgramFigures(
+        stops=2, stopped_seconds=0.75, in_peak_calls=20, longest_stop=0.5
+    )
     assert known.added_to(ProgramFigures(), (7, 1.5)).stops == 9
     assert known.added_to(ProgramFigures(), (7, 1.5)).stopped_seconds == 2.25
 

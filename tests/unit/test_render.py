@@ -32,6 +32,7 @@ from darc.views.exporters.json import to_json
 from darc.views.exporters.text import early_end, report, status
 from darc.views.style import Style
 from darc.views.treeview import ending_text, place
+from darc.views.words import cost_text
 from tests.unit import ops, samples
 
 PLAIN = Style()
@@ -449,6 +450,24 @@ def test_what_it_took_to_make_the_probes_is_told() -> None:
     told = "4 stops, 41ms stopped; before, 2.1s for its probes\n"
     assert told in status(samples.snapshot(program=program), PLAIN)
     assert told in report(samples.snapshot(program=program), PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("longest", "told"), [(3.7, ", the longest 3.7s"), (2.2, ", the longest 2.2s"), (2.0, "")]
+)
+def test_a_stop_that_is_far_longer_than_the_mean_is_told(longest: float, told: str) -> None:
+    known = samples.snapshot().program
+    program = dataclasses.replace(
+        known, stops=24, stopped_seconds=17.0, setup_seconds=2.1, longest_stop=longest
+    )
+    assert cost_text(program) == (
+        f"the program stood still for 17s in 24 stops{told}; before, for 2.1s, for its probes"
+    )
+    shown = samples.snapshot(program=program)
+    assert f"24 stops, 17s stopped{told}; before, 2.1s for its probes\n" in status(shown, PLAIN)
+    assert to_json(shown)["program"]["longest_stop"] == longest
+    once = dataclasses.replace(program, stops=1)
+    assert "longest" not in cost_text(once)
 
 
 def test_no_time_is_told_where_nothing_stood_still() -> None:

@@ -139,6 +139,7 @@ def test_the_json_report_is_schema_1() -> None:
     assert report["program"] == {
         "stops": 4,
         "stopped_seconds": 0.041235,
+        "longest_stop": 0.0,
         "setup_seconds": 0.0625,
         "in_peak_calls": 60,
         "probes": 12,

@@ -770,7 +770,7 @@ def test_where_the_work_is_elsewhere_that_is_profiled_once() -> None:
 
 
 def spent(stops: int) -> ProgramFigures:
-    return ProgramFigures(stops=stops, stopped_seconds=stops / 4)
+    return ProgramFigures(stops=stops, stopped_seconds=stops / 4, longest_stop=stops / 8)
 
 
 def search(pursuit: Pursuit, *names: str, note: str | None = None) -> tuple[Session, Snapshot]:
@@ -1058,6 +1058,9 @@ def test_the_stops_of_all_steps_are_told() -> None:
     assert "stood still for 2.2s in 8 stops; before, for 1.5s, for its probes\n" in text
     made = to_json(shown(known))["why"]
     assert (made["stops"], made["stopped_seconds"], made["setup_seconds"]) == (8, 2.25, 1.5)
+    assert made["longest_stop"] == 0.375
+    pursuit.stood_still(0.5)
+    assert pursuit.known(*last).longest_stop == 0.5
     one_more = Snapshot("*", Status.DONE, Probes.PAD, program=spent(1))
     assert pursuit.known(session_of(None), one_more).stops == 9
 

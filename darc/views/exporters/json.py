@@ -73,6 +73,7 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
         "program": {
             "stops": program.stops,
             "stopped_seconds": round(program.stopped_seconds, 6),
+            "longest_stop": round(program.longest_stop, 6),
             "setup_seconds": round(program.setup_seconds, 6),
             "in_peak_calls": program.in_peak_calls or 0,
             "probes": program.probes or 0,

@@ -11,7 +11,7 @@ from rich.text import Text
 from darc.model.part import Part
 from darc.model.snapshot import Snapshot
 from darc.views.style import Style
-from darc.views.words import stood_still
+from darc.views.words import cost_text
 
 _Part = TypeVar("_Part", bound=Part)
 
@@ -33,4 +33,4 @@ def cost_lines(snapshot: Snapshot) -> list[Text]:
     cost = snapshot.program
     if not cost.stops:
         return []
-    return [Text(f"  {stood_still(cost.stops, cost.stopped_seconds, cost.setup_seconds)}")]
+    return [Text(f"  {cost_text(cost)}")]

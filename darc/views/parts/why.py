@@ -33,6 +33,7 @@ def _to_json(known: Why) -> dict[str, Any]:
         "seconds": known.seconds,
         "stops": known.stops,
         "stopped_seconds": round(known.stopped_seconds, 6),
+        "longest_stop": round(known.longest_stop, 6),
         "setup_seconds": round(known.setup_seconds, 6),
         "idle": [f"{suspect.name} in {wait}" for suspect, wait in known.idle],
         "usual": [f"{suspect.name} in {whole.name}" for suspect, whole in known.usual],
