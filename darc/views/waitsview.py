@@ -8,7 +8,7 @@ from rich.text import Text
 
 from darc.model.ops import KeptOps, ObjectKind
 from darc.model.waits import Holder, Role, WaitedFor, Waits, most_of, together
-from darc.views.words import calls_text, counted_were, name, way
+from darc.views.words import calls_text, counted, counted_were, name, threads_text, way
 
 SHOWN = 6
 """Objects and holders each that are listed, the ones with most time."""
@@ -96,7 +96,7 @@ def draw_waits(
 def moments_text(waits: Waits) -> str:
     """At how many moments the ops were, where these are few; as the end of a line."""
     few = waits.few_moments
-    return "" if few is None else f", at {few} moment{'s' if few > 1 else ''}"
+    return "" if few is None else f", at {counted(few, 'moment')}"
 
 
 def _holder_lines(
@@ -165,8 +165,10 @@ def _object(one: WaitedFor, show: Callable[[str], str]) -> str:
 
 def object_text(one: WaitedFor, show: Callable[[str], str]) -> str:
     """What was waited for, with its name."""
+    if one.count > 1 and one.kind is ObjectKind.THREAD:
+        return f"the ends of {threads_text(one.count)}"
     if one.count > 1:
-        return f"{one.count} {_KINDS[one.kind].removeprefix('the ')}s"
+        return counted(one.count, _KINDS[one.kind].removeprefix("the ").removeprefix("a "))
     return _KINDS[one.kind] + (f" {show(one.name)}" if one.name else "")
 
 
@@ -211,7 +213,7 @@ def holder_text(holder: Holder, kind: ObjectKind, show: Callable[[str], str]) ->
     thread = "process" if holder.is_outside else "task" if kind in _OF_TASKS else "thread"
     who = f"another {thread}" if not threads else f"{thread} {threads[0]}"
     if len(threads) > 1:
-        who = f"{len(threads)} {'processes' if holder.is_outside else f'{thread}s'}"
+        who = counted(len(threads), thread)
     named = f' "{show(holder.thread)}"' if holder.thread else ""
     if holder.role is Role.DISK and not threads:
         who = "requests of nobody's that is known"

@@ -319,9 +319,17 @@ def lines(text: str) -> Shown:
     return Shown("\n".join(message(line) for line in text.split("\n")))
 
 
+_HISSES = ("s", "x", "z", "ch", "sh")
+
+
+def plural(what: str) -> str:
+    """``probes``, ``futexes``, ``processes``."""
+    return f"{what}es" if what.endswith(_HISSES) else f"{what}s"
+
+
 def counted(count: int, what: str) -> str:
     """``1 probe``, ``12 probes``."""
-    return f"{count} {what}{'s' * (count != 1)}"
+    return f"{count} {what if count == 1 else plural(what)}"
 
 
 def counted_were(count: int, what: str) -> str:

@@ -10,11 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from darc.model.ops import ObjectKind
+from darc.model.waits import WaitedFor
 from darc.views.style import Style
+from darc.views.waitsview import object_text
 from darc.views.words import (
     MOST_ON_WAY,
     Shown,
     columns,
+    counted,
     lines,
     message,
     name,
@@ -24,6 +28,37 @@ from darc.views.words import (
     whole,
     without_arguments,
 )
+
+
+@pytest.mark.parametrize(
+    ("count", "what", "told"),
+    [
+        (1, "futex", "1 futex"),
+        (4, "futex", "4 futexes"),
+        (2, "process", "2 processes"),
+        (0, "call site", "0 call sites"),
+        (3, "wake-up", "3 wake-ups"),
+    ],
+)
+def test_how_many_there_are(count: int, what: str, told: str) -> None:
+    assert counted(count, what) == told
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (ObjectKind.FUTEX, "4 futexes"),
+        (ObjectKind.LOCK, "4 locks"),
+        (ObjectKind.RWLOCK, "4 read-write locks"),
+        (ObjectKind.THREAD, "the ends of 4 threads"),
+        (ObjectKind.WAKE_UP, "4 wake-ups"),
+        (ObjectKind.PROCESSOR, "4 processors"),
+    ],
+)
+def test_of_several_objects_their_number_is_told(kind: ObjectKind, told: str) -> None:
+    several = WaitedFor(kind, "", ("f",), 100, 9, 9, (), count=4)
+    assert object_text(several, str) == told
+
 
 TEXTS = st.text(st.characters(codec=None) | st.sampled_from("\x1b\x9b\u202e\u0301\udce9\n漢"))
 
