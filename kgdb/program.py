@@ -245,6 +245,10 @@ class KernelProgram(Program):
         return self.module_at(address) is not None
 
     @property
+    def first_file(self) -> Module:
+        return self.kernel
+
+    @property
     def has_more(self) -> bool:
         return self._load is not None
 

@@ -608,6 +608,8 @@ class App:
         if way is not None and (why := way.collector.problem(self._debuggee)) is not None:
             raise UnsupportedError(why)
         progress = Progress(self._target.screen)
+        notes = () if resumed is None else tuple(refit.opening_notes(resumed, parameters))
+        elsewhere: list[str] = []
         if (members := request.members) is not None:
             with progress.over(f"looks for {members.text}"):
                 chosen = finding.find_members(
@@ -618,6 +620,7 @@ class App:
             entry = chosen.functions[0].address
             way = SetCollector.of(chosen.functions, runs=runs or follows, progress=progress)
             analysis = functools.partial(members.analysis, left_out=chosen.left_out)
+            elsewhere = finding.told_of_modules(chosen.elsewhere)
         session = Session(
             self._target,
             self._debuggee,
@@ -629,7 +632,7 @@ class App:
             way=way,
             changed=self._tell,
             foothold=self._stay.foothold,
-            notes=() if resumed is None else refit.opening_notes(resumed, parameters),
+            notes=(*notes, *elsewhere),
             progress=progress,
             spent=time.monotonic() - began,
         )
@@ -643,7 +646,7 @@ class App:
         self._session = session
         if not (follows and session.passes()):
             session.on_user_stop()  # the patches come with the program's going on
-        for line in session.openings:
+        for line in (*elsewhere, *session.openings):
             self.emit(f"darc: {line}")
         session.was_set_up(time.monotonic() - began)
         if self._pursuit is not None and is_first:

@@ -42,7 +42,10 @@ def _offsets_beginning(target: Target, images: list[Image], file: str, prefix: s
 def _images(target: Target, program: Callable[[], Program], scope: str | None) -> list[Image]:
     """The files of the program; those of the name in ``scope``, as ``lib.so!``, if any."""
     if target.state is not State.NONE:
-        return [module.image for module in program().names.modules_called(scope)]
+        known = program()
+        if known.has_more:  # of a kernel: its modules
+            known.look_further()
+        return [module.image for module in known.names.modules_called(scope)]
     path = target.executable
     if path is None or (scope is not None and not is_called(path, scope)):
         return []

@@ -257,13 +257,25 @@ def find_members(
         places = members.places or active()
         return _whole(program, Chosen(tuple(reached(program, places, _MOST_REACHED))))
     unnamed = members.takes_unnamed
-    chosen = choose(program, target, members.patterns, own, progress, unnamed=unnamed)
+    first = own or program.first_file
+    chosen = choose(program, target, members.patterns, first, progress, unnamed=unnamed)
+    elsewhere = chosen.elsewhere
     is_process = own is not None
     chosen = most_called(program, chosen, MOST_FUNCTIONS, progress, active if is_process else tuple)
     if members.looks_at_stacks and own is not None:
         loops = called_by_loops(program, active(), own, _DONE_BY_LOOPS)
         chosen = _with_others(chosen, loops)
-    return _whole(program, chosen) if unnamed else chosen
+    chosen = _whole(program, chosen) if unnamed else chosen
+    return replace(chosen, elsewhere=elsewhere)
+
+
+def told_of_modules(elsewhere: Sequence[str]) -> list[str]:
+    """What to say of functions that a set is without, as a kernel's modules have them."""
+    if not elsewhere:
+        return []
+    more = len(elsewhere) - _MOST_FILES
+    which = ", ".join(elsewhere[:_MOST_FILES]) + (f" and {more} others" if more > 0 else "")
+    return [f"modules have more: {which}"]
 
 
 def _whole(program: Program, chosen: Chosen) -> Chosen:

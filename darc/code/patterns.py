@@ -68,6 +68,8 @@ class Chosen:
     """By address, each once."""
     left_out: tuple[tuple[Function, str], ...] = ()
     """Those that cannot be among them, and why."""
+    elsewhere: tuple[str, ...] = ()
+    """What to type for more, which a kernel's modules have."""
 
 
 def _read(file: Path) -> str:
@@ -158,11 +160,13 @@ def choose(
     if unnamed and own is not None:
         functions.update((function.address, function) for function in _unnamed(own))
     search = _Search(program, target, own, progress)
+    elsewhere: list[str] = []
     for pattern in () if functions else patterns:
         gone: list[Function] = []
         found = search.find(pattern, gone)
         if not found and not gone:
             raise NotFoundError(_missing(pattern, search))
+        elsewhere += search.in_modules(pattern, [function for function, _ in found])
         if not found:
             left_out.update((function.address, (function, GONE)) for function in gone)
         for function, is_late in found:
@@ -173,6 +177,7 @@ def choose(
     return Chosen(
         tuple(functions[address] for address in sorted(functions)),
         tuple(left_out[address] for address in sorted(left_out)),
+        tuple(dict.fromkeys(elsewhere)),
     )
 
 
@@ -235,6 +240,20 @@ class _Search:
             return found
         others = (m for m in self.program.modules if m is not self.own and m.name != "[vdso]")
         return self._in([m for m in others if not m.name.startswith("ld")], pattern)
+
+    def in_modules(self, pattern: Pattern, found: Sequence[Function]) -> list[str]:
+        """What to type for functions of a kernel's modules that have such names, too, where those
+        were ``found`` that the kernel itself has."""
+        first = self.program.first_file
+        if first is None or pattern.scope is not None or not found:
+            return []
+        if any(function.module != first.name for function in found):
+            return []
+        if self.program.has_more:
+            self.program.look_further()
+        modules = [module for module in self.program.modules if module is not first]
+        having = [m.name for m in modules if next(iter(self._in([m], pattern)), None) is not None]
+        return [f"{name}!{pattern.text}" for name in having]
 
     def called(self, scope: str) -> list[Module]:
         """The files that ``lib.so!`` means, or a glob for their names (``lib*!``)."""

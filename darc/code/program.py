@@ -182,6 +182,11 @@ class Program:
         return self.jumps.lead_between(start, end, module)
 
     @property
+    def first_file(self) -> Module | None:
+        """The file that patterns mean first, where that is not the one that was executed."""
+        return None
+
+    @property
     def has_more(self) -> bool:
         """Whether there are modules that are looked for only when they are needed."""
         return False

@@ -10,6 +10,8 @@ from typing import cast
 
 import pytest
 
+from darc.app.completing import functions_beginning
+from darc.app.finding import told_of_modules
 from darc.code.architecture import Site
 from darc.code.debug_file import DebugFile
 from darc.code.elf import Image as ElfImage
@@ -17,6 +19,7 @@ from darc.code.frames import FrameRule
 from darc.code.headers import Headers
 from darc.code.lookup import Lookup
 from darc.code.modules import Module
+from darc.code.patterns import choose, parse_patterns
 from darc.model.errors import FormatError, TargetError, UnsupportedError
 from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function
 from darc.target.target import Target
@@ -30,6 +33,7 @@ from kgdb.kernel import Kernel
 from kgdb.modules import Loaded, ModuleImage, loaded
 from kgdb.pads import KernelPads
 from kgdb.pagetables import executable_areas
+from kgdb.program import KernelProgram
 from kgdb.vm.kernels import module_name, unpack_module
 from tests.fake_target import FakeTarget
 from tests.unit.kernel import (
@@ -538,6 +542,53 @@ def test_modules_are_looked_for_when_an_address_among_them_is_met() -> None:
     assert program.names.function_at(start + 4).module == "virtio_blk"
     assert program.is_code(start + 4)
     assert Lookup(kernel(b"\xc3", (module,)), FakeTarget()).find("request") == start
+
+
+def with_module() -> KernelProgram:
+    """A kernel with a module that has a function called as one of its own begins."""
+    start = 0xFFFFFFFFC0001000
+    image = Image({"callback": (0, 16), "request": (32, 16)})
+    return kernel(
+        b"\xc3",
+        (
+            Module(
+                path="slow",
+                name="slow",
+                bias=start,
+                start=start,
+                end=start + 0x100,
+                image=cast(ElfImage, image),
+            ),
+        ),
+    )
+
+
+def test_what_a_pattern_means_in_modules_is_told() -> None:
+    """It means the kernel's own functions, whether modules are known already or not."""
+    for is_known in (False, True):
+        program = with_module()
+        if is_known:
+            program.look_further()
+        found = choose(program, FakeTarget(), parse_patterns(["call*"]), program.first_file)
+        assert [f.name for f in found.functions] == ["caller", "callee"]
+        assert found.elsewhere == ("slow!call*",)
+    assert told_of_modules(found.elsewhere) == ["modules have more: slow!call*"]
+    first = program.first_file
+    meant = {"callee": ["callee"], "slow!call*": ["callback"], "req*": ["request"]}
+    for pattern, names in meant.items():
+        found = choose(program, FakeTarget(), parse_patterns([pattern]), first)
+        assert [f.name for f in found.functions] == names
+        assert not found.elsewhere
+    assert told_of_modules(()) == []
+    many = told_of_modules([f"m{n}!*" for n in range(6)])
+    assert many == ["modules have more: m0!*, m1!*, m2!*, m3!* and 2 others"]
+
+
+def test_functions_of_modules_are_completed() -> None:
+    target = FakeTarget()
+    target.process = 1
+    assert functions_beginning(target, with_module, "call") == ["callback", "callee", "caller"]
+    assert functions_beginning(target, with_module, "slow!re") == ["slow!request"]
 
 
 def test_a_vmlinux_is_told_from_other_files(tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ class World:
     symbols: list[str]
     named: list[int] = field(default_factory=list)
     has_more = False
+    first_file = None
 
     def __post_init__(self) -> None:
         made = [Symbol(s, n, 1, False, True, ()) for n, s in enumerate(self.symbols, 0x10)]
