@@ -20,6 +20,7 @@ from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import any_thread, begin_thread, own_thread
 from darc_gdb import ctrlc
 from darc_gdb.target import GdbTarget
+from darc_gdb.threads import assign
 from kgdb.remote import Remote, Setting
 
 _WORD = (1 << 64) - 1
@@ -188,7 +189,7 @@ class GdbRemote(Remote):
         changed = {name: value for name, value in values.items() if self.register(name) != value}
         if changed and not self._set_at_once(changed):
             for name, value in changed.items():
-                gdb.execute(f"set ${name} = {value:#x}", to_string=True)
+                assign(name, value)
 
     def _set_at_once(self, values: Mapping[str, int]) -> bool:
         """By gdb's own packets of all registers, which it sends where a stub knows none of one.

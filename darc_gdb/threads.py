@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import gdb
 
@@ -71,9 +71,7 @@ class GdbThreads(Threads):
     @translated
     def write_register(self, thread: int, name: str, value: int) -> None:
         with self._selected(thread):
-            # Not by a command: behind each of those gdb carries out what breakpoints have to do,
-            # also in the middle of a stop.
-            gdb.parse_and_eval(f"${name} {_assignment()} {value:#x}")
+            assign(name, value)
         self.moved()
 
     @translated
@@ -117,9 +115,18 @@ def tid(thread: gdb.InferiorThread) -> int:
     return int(lwp or other or pid)
 
 
-def _assignment() -> str:
-    """How the frame's language writes it."""
-    frame = gdb.selected_frame()
-    tell: Callable[[], object] = getattr(frame, "language", lambda: "c")  # not in gdb 12
-    language = str(tell())
-    return ":=" if language in ("pascal", "ada", "modula-2") else "="
+_VALUE = "_darc_value"
+
+
+def assign(name: str, value: int) -> None:
+    """Sets a register of the selected thread. Not by a command: behind each of those gdb carries
+    out what breakpoints have to do, also in the middle of a stop. So the language is as it is,
+    which need not be the frame's: in some of them ``=`` compares, and nothing is set; and each has
+    its own way to write a number."""
+    gdb.set_convenience_variable(_VALUE, value)
+    try:
+        made = gdb.parse_and_eval(f"${name} = ${_VALUE}")
+        if made.type.code == gdb.TYPE_CODE_BOOL:
+            gdb.parse_and_eval(f"${name} := ${_VALUE}")
+    finally:
+        gdb.set_convenience_variable(_VALUE, None)

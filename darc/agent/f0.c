@@ -164,8 +164,13 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
     ctx->jump_time = 0;
     BARRIER();
     STATE(ctx) = state;
-    if (landing)
-        *(u64 *)slot = landing + DARC_LANDING_ENTER; /* the pad goes on there */
+    if (landing) {
+        *(volatile u64 *)slot = landing + DARC_LANDING_ENTER; /* the pad goes on there */
+        if (unlikely(!__atomic_load_n(&((struct darc_live *)ctl->live)->enabled, __ATOMIC_RELAXED))) {
+            *(volatile u64 *)slot = back; /* as in show_record: no frame is to lead there any more */
+            return 0;
+        }
+    }
     return rec;
 }
 

@@ -98,6 +98,8 @@ class PatchedSite:
     """A place whose bytes were replaced, and what stood there."""
 
     index: int
+    kind: int
+    """``enum darc_site_kind``."""
     address: int
     original: bytes
 

@@ -110,7 +110,7 @@ class Sites:
             values = self._blob.unpack("darc_site", row)
             if values["patched"]:
                 original = row[offset : offset + values["length"]]
-                found.append(PatchedSite(index, values["address"], original))
+                found.append(PatchedSite(index, values["kind"], values["address"], original))
         return found
 
     def learned(self, index: int) -> tuple[int, ...]:

@@ -133,6 +133,12 @@ static int show_record(const struct unwinding *at, record *rec, const context *c
         || !__atomic_compare_exchange_n(hidden_by(rec), &own, now, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return 0;
     int is_shown = exchange(at, rec->slot, back, rec->pad_back);
+    /* A debugger has taken the probes out for good while this thread stood here: nobody is there any more to hide
+     * that from the next unwinder. */
+    if (is_shown && !((struct darc_live *)at->ctl->live)->enabled) {
+        exchange(at, rec->slot, rec->pad_back, back);
+        is_shown = 0;
+    }
     if (is_shown)
         rec->open = OPEN;
     if (__atomic_compare_exchange_n(hidden_by(rec), &now, is_shown ? 0 : own, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))

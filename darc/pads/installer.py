@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from darc.agent import compiled
 from darc.agent.memory import AgentMemory
+from darc.agent.rows import PatchedSite
 from darc.code.architecture import FunctionCode, Instruction, Prologue, Site
 from darc.code.faults import leaves_frame
 from darc.code.notrace import why_notrace
@@ -36,7 +37,7 @@ from darc.pads import returns
 from darc.pads.areas import Area
 from darc.pads.foothold import Foothold
 from darc.pads.guardpads import GuardPads, Places
-from darc.pads.guards import guard_places
+from darc.pads.guards import Guard, guard_places
 from darc.pads.patching import Patch, Patcher
 from darc.pads.returns import Own, Replaced, ReturnLandings
 from darc.target.target import Target
@@ -702,24 +703,29 @@ def clean_up(
     only what leads to a pad is restored.
     """
     tables.enabled = False
-    restored = 0
     sites = tables.sites.patched()
+    kinds = frozenset(tables.blob.constants[guard.value] for guard in Guard)
+    guards = [site for site in sites if site.kind in kinds]
+    others = [site for site in sites if site.kind not in kinds]
     places = [range(site.address, site.address + len(site.original)) for site in sites]
-    for site in sites:
+
+    def restored(site: PatchedSite) -> bool:
         try:
             live = target.memory.read(site.address, len(site.original))
             found = decode(live, site.address)
             leads_to = (branch_target(found[0]) if found else None) or 0
-            if live != site.original and (
-                is_pad(leads_to) or any(leads_to in place for place in places)
-            ):
+            leads_on = is_pad(leads_to) or any(leads_to in place for place in places)
+            if is_left := live != site.original and leads_on:
                 target.memory.write(site.address, site.original)
-                restored += 1
         except TargetError:
-            continue  # its file was unloaded
+            return False  # its file was unloaded
         tables.sites.set(site.index, patched=0)
+        return is_left
+
+    # As at an end: this debugger may be killed as well, and exceptions find what is still there.
+    count = sum([restored(site) for site in others])
     restore_stacks(target, tables, own_back)
-    return restored
+    return count + sum([restored(site) for site in guards])
 
 
 def restore_stacks(

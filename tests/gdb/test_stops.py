@@ -118,6 +118,18 @@ def test_calls_that_all_end_by_an_exception(tmp_path: Path) -> None:
     assert (done.program_status, done.output) == undisturbed(program, arguments)
 
 
+@pytest.mark.parametrize("language", ["ada", "pascal", "fortran", "rust"])
+def test_in_whatever_language_the_user_thinks(language: str, program: Path, tmp_path: Path) -> None:
+    """Registers are set all the same: the thread that rang stands where f0 has returned to, and
+    those on displaced instructions go on with them."""
+    choose = ["darc start handle --start-ops 200", f"set language {language}", "run"]
+    commands = [*choose, mark("bt"), "bt 1", mark("on"), "darc peak >1ms", "continue", REPORT]
+    done = debug(tmp_path, program, ("20000",), [*commands, "continue", EXIT])
+    assert re.match(r"#0  .*\bmain \(", done.section("bt")), done.gdb
+    assert done.report is not None
+    assert (done.program_status, done.output) == undisturbed(program, ("20000",))
+
+
 def test_backtraces_of_all_threads(tmp_path: Path) -> None:
     """Wherever a stop finds a thread: no frame is without a name, but a pad under the agent, and a
     new thread's end of the stack."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
+from darc.agent import compiled
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import PatchedSite
 from darc.model.errors import TargetError
@@ -23,6 +25,7 @@ class Memory:
 
     def __init__(self, **live: bytes) -> None:
         self.places = {{"site": SITE, "cave": CAVE}[name]: data for name, data in live.items()}
+        self.written: list[int] = []
 
     def read(self, address: int, size: int) -> bytes:
         if address not in self.places:
@@ -31,6 +34,7 @@ class Memory:
 
     def write(self, address: int, data: bytes) -> None:
         self.places[address] = data + self.places[address][len(data) :]
+        self.written.append(address)
 
 
 class Stopped:
@@ -45,7 +49,11 @@ class Sites:
     """Both places are patched."""
 
     def __init__(self, length: int) -> None:
-        self.rows = [PatchedSite(0, SITE, ORIGINAL[:length]), PatchedSite(1, CAVE, b"\x90" * 5)]
+        kind = compiled.load().constants["DARC_F0"]
+        self.rows = [
+            PatchedSite(0, kind, SITE, ORIGINAL[:length]),
+            PatchedSite(1, kind, CAVE, b"\x90" * 5),
+        ]
 
     def patched(self) -> list[PatchedSite]:
         return self.rows
@@ -68,6 +76,7 @@ class Tables:
     enabled = True
 
     def __init__(self, length: int = 5) -> None:
+        self.blob = compiled.load()
         self.sites = Sites(length)
         self.records = Records()
 
@@ -96,6 +105,16 @@ def test_a_short_jump_through_padding_is_taken_out_with_the_padding() -> None:
     memory = Memory(site=patch_short(SITE, CAVE), cave=patch_bytes(None, CAVE, 5, PADS + 64))
     assert cleaned(memory, Tables(length=2)) == 2
     assert memory.places == {SITE: ORIGINAL[:2], CAVE: b"\x90" * 5}
+
+
+def test_guards_are_taken_out_behind_all_others() -> None:
+    """Who cleans up may be killed as well, and an exception is to find what is still there."""
+    patch = patch_bytes(None, SITE, 5, PADS + 64)
+    memory, tables = Memory(site=patch, cave=patch_bytes(None, CAVE, 5, PADS + 128)), Tables()
+    hide = tables.blob.constants["DARC_HIDE"]
+    tables.sites.rows[0] = replace(tables.sites.rows[0], kind=hide)
+    assert cleaned(memory, tables) == 2
+    assert list(memory.written) == [CAVE, SITE]
 
 
 @pytest.mark.parametrize(
