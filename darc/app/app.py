@@ -455,7 +455,8 @@ class App:
         self.rest()
         session = self._session
         if session is not None:
-            killed = session.paused
+            # There is no 'run' of a kernel that this could begin anew with.
+            killed = session.paused and session.debuggee.is_readable_while_it_runs
             session.program_ended()
             message = session.take_message()
             if killed:

@@ -39,14 +39,15 @@ def split_line(argline: str) -> list[str]:
 
 
 def split_options(
-    command: str, words: Iterable[str], options: Mapping[str, str]
+    command: str, words: Iterable[str], options: Mapping[str, str], *, begins: bool = False
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """The arguments and the options, with their texts, among ``words``.
 
     ``options`` maps each option that ``command`` has to the metavariable of its value. Both
     ``--peak last`` and ``--peak=last`` are read, and an argument goes on while one of its
     brackets is open; a dash alone, or before a number, is one. Raises :class:`UsageError` for an
-    unknown option and a missing value.
+    unknown option and a missing value. ``begins`` says that the command begins an analysis, for
+    which parameters count that it has no option for.
     """
     arguments: list[str] = []
     found: list[tuple[str, str]] = []
@@ -60,7 +61,9 @@ def split_options(
             continue
         option, equals, text = word.partition("=")
         if option not in options:
-            hint = near(option, options) or f"; see 'help {command}'"
+            meant = text if equals else next(rest, "")
+            hint = _as_parameter(option, meant) if begins else ""
+            hint = hint or near(option, options) or f"; see 'help {command}'"
             raise UsageError(f"{command} has no option '{option}'{hint}")
         if not equals:
             value = next(rest, None)
@@ -69,6 +72,18 @@ def split_options(
             text = value
         found.append((option, text))
     return arguments, found
+
+
+def _as_parameter(option: str, text: str) -> str:
+    """What to do instead where that is an option of ``darc start`` which is for all analyses."""
+    parameter = START_OPTIONS.get(option)
+    if parameter is None or parameter.field not in _FOR_ALL:
+        return ""
+    set_it = f"'set darc {parameter.name} {text or parameter.metavar}'"
+    return f": {set_it} holds for whatever begins next"
+
+
+_FOR_ALL = ("task", "max_time", "on_finish")
 
 
 def number_in(text: str) -> int | None:

@@ -362,7 +362,10 @@ class PadCollector(Collector):
         return self._losses.count_of("lost_foreign") + self.tables.lost_foreign
 
     def warnings(self) -> list[str]:
-        return vanished_pads(list(self.installer.patcher.vanished)) if self._is_set_up else []
+        if not self._is_set_up:
+            return []
+        is_kernel = not self._debuggee.is_readable_while_it_runs
+        return vanished_pads(list(self.installer.patcher.vanished), is_kernel=is_kernel)
 
 
 @contextlib.contextmanager

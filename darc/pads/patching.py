@@ -17,7 +17,7 @@ from darc.agent.memory import AgentMemory
 from darc.code.architecture import Instruction, Site
 from darc.code.processor import PATCH_LENGTH, PROGRAM_COUNTER
 from darc.code.program import Program
-from darc.model.errors import TargetError
+from darc.model.errors import DarcError, TargetError
 from darc.target.target import Place, State, Target
 
 _TRAP = b"\xcc"
@@ -220,7 +220,7 @@ class Patcher:
         self._has_guards = patch.is_guard
         live = self._target.memory.read(patch.address, len(patch.original))
         if live != patch.original:
-            raise TargetError(f"the code at {patch.address:#x} has changed since it was read")
+            raise TargetError(f"{self._told(patch)} has changed since it was read")
         if self._tables.raw(patch.address, len(live))[1:] != live[1:]:
             self._target.memory.flush()  # another patch may have stood there until now
         if self._tables.raw(patch.address, len(live))[1:] != live[1:]:
@@ -235,6 +235,13 @@ class Patcher:
         if patch.is_relay:
             self._target.memory.flush()  # before anything leads there
         patch.in_place = True
+
+    def _told(self, patch: Patch) -> str:
+        """Whose code a patch stands in."""
+        with contextlib.suppress(DarcError):
+            name = self._program.names.function_at(patch.address).name
+            return f"the code of {name} at {patch.address:#x}"
+        return f"the code at {patch.address:#x}"
 
     def _take(self, patch: Patch) -> None:
         if not patch.in_place:
@@ -255,7 +262,8 @@ class Patcher:
             elif live == patch.original:
                 self.vanished[self._program.names.function_at(patch.address).name] = None
         except TargetError:
-            if self._target.state is State.RUNNING:
+            is_running = self._target.state is State.RUNNING  # some call it so until they tell
+            if is_running and not self._target.memory.is_there(self._tables.base):
                 patch.in_place = True  # it has been let go on, with the patch in its code
                 raise
             # Else its file was unloaded.

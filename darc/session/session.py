@@ -318,8 +318,8 @@ class Session:
         if self._alive and (why := self.collector.lost()) is not None:
             self.vanished(why)
         elif self._alive and self._is_unloaded():
-            self.stop()
             self._message = Message.RESULT
+            self.stop()
         elif self._alive:
             self._switches.stands()
             self.analysis.stopped()

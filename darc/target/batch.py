@@ -161,6 +161,13 @@ class BatchedMemory(Memory):
     def read(self, address: int, size: int) -> bytes:
         return (self._read if self._batch is None else self._batch.read)(address, size)
 
+    def is_there(self, address: int) -> bool:
+        try:
+            self._read(address, 1)
+        except TargetError:
+            return False
+        return True
+
     def write(self, address: int, data: bytes) -> None:
         (self._write if self._batch is None else self._batch.write)(address, data)
 

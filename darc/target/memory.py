@@ -6,7 +6,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from typing import Protocol
 
-from darc.model.errors import DarcError
+from darc.model.errors import DarcError, TargetError
 
 
 class Hidden(Protocol):
@@ -25,6 +25,14 @@ class Memory(ABC):
     @abstractmethod
     def read(self, address: int, size: int) -> bytes:
         """Memory of the program, without the debugger's own breakpoints."""
+
+    def is_there(self, address: int) -> bool:
+        """Whether there is memory that can be read now, whatever was read before."""
+        try:
+            self.read(address, 1)
+        except TargetError:
+            return False
+        return True
 
     @abstractmethod
     def write(self, address: int, data: bytes) -> None:

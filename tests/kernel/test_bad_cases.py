@@ -136,8 +136,15 @@ gdb.events.cont.connect(went_on)
 """The user removes a module, and stops the machine then."""
 
 
+@pytest.mark.parametrize(
+    ("start", "spec"),
+    [
+        ("darc start vp_notify", "vp_notify"),
+        ("darc profile 'virtio_pci!*' --time 60s", "virtio_pci!*"),
+    ],
+)
 def test_a_module_that_is_removed_while_its_function_is_timed(
-    shared: Machine, tmp_path: Path
+    shared: Machine, tmp_path: Path, start: str, spec: str
 ) -> None:
     """The user is told; and the kernel gets its module back, and an analysis there, as well."""
     script = tmp_path / "removed.py"
@@ -147,14 +154,15 @@ def test_a_module_that_is_removed_while_its_function_is_timed(
         shared,
         tmp_path,
         TEXT.format("before"),
-        "darc start vp_notify",
+        start,
         f"source {script}",
         "continue",
         "darc status",
         TEXT.format("after"),
     )
     assert "virtio_pci was unloaded: its functions are not timed any more" in done.gdb
-    assert "vp_notify: stopped" in done.gdb, done.gdb
+    assert f"{spec}: stopped" in done.gdb, done.gdb
+    assert "Cannot access memory" not in done.gdb, done.gdb
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
     typed(shared, "insmod /modules/virtio_pci.ko")
     again = connected(shared, tmp_path, "darc start vp_notify", "darc stop")

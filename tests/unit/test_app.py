@@ -278,6 +278,22 @@ def test_the_program_ends(user: User) -> None:
     assert user.debuggee.farewells == [False]
 
 
+@pytest.mark.parametrize("is_kernel", [False, True])
+def test_a_program_that_is_killed_at_a_stop_begins_anew_with_run(
+    user: User, monkeypatch: pytest.MonkeyPatch, is_kernel: bool
+) -> None:
+    """A kernel has no 'run'."""
+    monkeypatch.setattr(type(user.debuggee), "is_readable_while_it_runs", not is_kernel)
+    user.start()
+    user.go_on(10)
+    _ = user.said
+    assert user.app.may_be_killed()
+    user.target.end()
+    user.app.on_exit()
+    assert ("begins anew with the next 'run'" in user.said) != is_kernel
+    assert user.app.snapshot().status is Status.ENDED
+
+
 def test_the_debugger_loses_the_program(user: User) -> None:
     user.start()
     user.app.before_continue()

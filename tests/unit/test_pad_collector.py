@@ -15,7 +15,7 @@ from darc.agent.contexts import ThreadContexts
 from darc.agent.layout import plan, room_for
 from darc.agent.memory import AgentMemory
 from darc.collectors.collector import Assignment
-from darc.collectors.losses import loss_text
+from darc.collectors.losses import loss_text, vanished_pads
 from darc.collectors.pad_collector import PadCollector
 from darc.collectors.set_collector import SetCollector
 from darc.model.ftree import Fnode, Function
@@ -261,6 +261,14 @@ def test_calls_by_generated_code_are_known_while_it_runs(world: World) -> None:
     world.collector._losses.count(world.tables)
     world.tables.set(lost_foreign=2)
     assert world.collector.generated == 5
+
+
+def test_pads_that_are_gone_are_told_by_what_can_have_taken_them() -> None:
+    (told,) = vanished_pads(["handle"])
+    assert told.endswith("(MADV_DONTNEED), or put its own bytes back")
+    (told,) = vanished_pads(["sd_serve", "sd_read"], is_kernel=True)
+    assert "in the code of sd_serve and 1 other function were gone" in told
+    assert told.endswith("the module was loaded anew, or the kernel has put its own bytes back")
 
 
 def test_a_bell_after_the_end_is_nobodys(world: World) -> None:

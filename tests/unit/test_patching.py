@@ -190,6 +190,28 @@ def test_what_cannot_be_taken_back_as_it_runs_is_not_forgotten(
     assert "site 1 off" not in world.log
 
 
+def test_what_was_unloaded_is_told_from_what_runs_by_other_memory(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A debugger may call it running at a stop that it has told nobody of yet, where a kernel's
+    module is gone: what was in it is not taken back, and that is no error."""
+    read = world.target.memory.read
+
+    def without_code(address: int, size: int) -> bytes:
+        if address == CODE:
+            raise TargetError("Cannot access memory")
+        return read(address, size)
+
+    patch = world.patch()
+    world.patcher.activate(patch)
+    world.target.map(world.base, bytes(64))
+    monkeypatch.setattr(FakeTarget, "state", property(lambda _: State.RUNNING))
+    monkeypatch.setattr(world.target.memory, "read", without_code)
+    world.patcher.deactivate(patch)
+    assert not patch.in_place
+    assert not world.patches
+
+
 def test_a_call_under_somebody_elses_breakpoint_gets_its_own_target_back(world: World) -> None:
     """They put back the one byte that they have saved, and know nothing of the others."""
     call, led = b"\xe8\x01\x02\x03\x04", b"\xe8\x11\x12\x13\x14"
@@ -204,7 +226,8 @@ def test_a_call_under_somebody_elses_breakpoint_gets_its_own_target_back(world: 
 def test_code_that_has_changed_is_not_patched(world: World) -> None:
     world.target.memory.write(CODE, b"\x11" * 8)
     patch = world.patch()
-    with pytest.raises(TargetError, match="has changed"):
+    told = f"the code of f{CODE:x} at {CODE:#x} has changed since it was read"
+    with pytest.raises(TargetError, match=told):
         world.patcher.activate(patch)
     assert not patch.active
     assert not world.patches

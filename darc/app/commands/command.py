@@ -189,7 +189,7 @@ class Command:
         """Words, taken apart by its options. Raises :class:`UsageError`: it has no such option, or
         one has no text."""
         metavars = {option.name: option.metavar for option in self.options}
-        arguments, found = split_options(f"darc {self.name}", words, metavars)
+        arguments, found = split_options(f"darc {self.name}", words, metavars, begins=self.begins)
         return Typed(f"darc {self.name}", self.usage, tuple(arguments), tuple(found))
 
     def read(self, argline: str) -> Parsed:
