@@ -14,6 +14,7 @@ from darc.model.peaks import (
     choose_peak,
     far_right,
     find_peaks,
+    is_most_far_right,
     percentile,
     reach,
 )
@@ -121,9 +122,15 @@ class PeakProfile:
     @property
     def may_lack_slow_calls(self) -> bool:
         """Whether it is of so short a time that slow calls may just not have come: there is one
-        peak, and no more beyond than so many of its calls that they are part of it."""
-        far, bins = choose_peak("last", self._at_choice), self._at_choice.bins
-        if len(self._found()) > 1 or far is None or self._seconds >= LONG_SECONDS:
+        peak, and no more beyond than so many of its calls that they are part of it; or a few
+        have that take most of the time, and would make a peak if more had."""
+        found, profile = self._found(), self._at_choice
+        far, bins = choose_peak("last", profile), profile.bins
+        if self._seconds >= LONG_SECONDS:
+            return False
+        if is_most_far_right(found, profile):
+            return True
+        if len(found) > 1 or far is None:
             return False
         return far.number is not None or far.calls_in(bins) > _RARE * sum(bins.values())
 

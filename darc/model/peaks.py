@@ -190,6 +190,13 @@ def far_right(peaks: Sequence[Peak], bins: Mapping[int, int]) -> int:
     return sum(count for number, count in bins.items() if number > peaks[-1].last_bin)
 
 
+def is_most_far_right(peaks: Sequence[Peak], profile: Profile) -> bool:
+    """Whether calls to the right of the last peak, too few for one of their own, take most of the
+    time."""
+    far = {b: n for b, n in profile.bins.items() if peaks and b > peaks[-1].last_bin}
+    return bool(far) and 2 * _time(far, profile) >= _time(profile.bins, profile)
+
+
 def least_calls(largest: int) -> int:
     """How many calls a peak has at least, beside a largest one of so many."""
     return max(1, (largest.bit_length() - 1) // 2)

@@ -113,7 +113,21 @@ def is_minor(snapshot: Snapshot) -> bool:
     """Whether most of the peak's time is known to have causes that are none of the paths': less
     than half of it is in these, and less than half of what makes its calls slow."""
     weight = weigh_all(snapshot)
-    return weight is not None and weight.is_minor and weight.share < MOST
+    is_little = weight is not None and weight.is_minor and weight.share < MOST
+    return is_little and not _has_most_time(snapshot)
+
+
+def _has_most_time(snapshot: Snapshot) -> bool:
+    """Whether a path is the one down which most of the time is, or that goes on below the call at
+    its end: what has most of what that one has is no other cause."""
+    nodes, most = most_time(snapshot)
+    functions = [node.function for node in nodes]
+    for path in snapshot.paths:
+        way, share = [node.function for node in path.nodes], explain(path, snapshot).share
+        is_there = functions == way or (_is_call(path) and functions[: len(way)] == way)
+        if is_there and share is not None and share >= MOST * most:
+            return True
+    return False
 
 
 def most_time(snapshot: Snapshot) -> tuple[tuple[Fnode, ...], float]:
@@ -232,11 +246,15 @@ def _apart(paths: Sequence[RootCausePath], ops: Sequence[Op]) -> list[RootCauseP
 
 def _holds(outer: RootCausePath, path: RootCausePath) -> bool:
     """Whether the cause of ``path`` is in a call that is the cause of ``outer``, or in a loop."""
-    last, ending = outer.nodes[-1], outer.ending
-    is_call = ending.cause is Cause.LOOP or (
+    return _is_call(outer) and outer.nodes[-1] in path.nodes[:-1]
+
+
+def _is_call(path: RootCausePath) -> bool:
+    """Whether the cause at its end is all of a call, or of a loop, whatever is called in it."""
+    last, ending = path.nodes[-1], path.ending
+    return ending.cause is Cause.LOOP or (
         ending.cause is not Cause.PREEMPTION and _is_whole(last, ending)
     )
-    return is_call and last in path.nodes[:-1]
 
 
 def slight(

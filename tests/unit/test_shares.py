@@ -19,8 +19,11 @@ from darc.model.shares import (
     Without,
     explain,
     explained_together,
+    is_minor,
+    most_time,
     slight,
     weigh,
+    weigh_all,
 )
 from darc.model.snapshot import Snapshot
 from tests.unit import ops, samples
@@ -212,6 +215,24 @@ def test_a_few_calls_that_take_very_long_are_not_all_that_is_to_explain() -> Non
     assert found.part < 0.02
     assert not found.is_next_to_nothing
     assert found.is_minor, "but it is told"
+
+
+def test_what_most_of_the_time_is_in_is_no_other_cause() -> None:
+    """Less than half of it is the cause's own where others had the processor in the midst of it."""
+    snapshot = watched((MS, 22 * MS // 10, OffReason.READY))
+    usleep, fill = (ops.path_of(snapshot, name) for name in ("usleep", "fill"))
+    nodes, most = most_time(snapshot)
+    assert nodes == usleep.nodes
+    assert most == pytest.approx(0.6, abs=0.001)
+    found = weigh_all(dataclasses.replace(snapshot, paths=(usleep,)))
+    assert found is not None
+    assert found.is_minor
+    assert found.share == pytest.approx(0.36, abs=0.001)
+    assert not is_minor(dataclasses.replace(snapshot, paths=(usleep,)))
+    assert is_minor(dataclasses.replace(snapshot, paths=(fill,)))
+    root = usleep.nodes[0]
+    itself = RootCausePath((root,), Ending(Cause.FUNCTION, 20))
+    assert is_minor(dataclasses.replace(snapshot, paths=(itself,))), "what it calls has the time"
 
 
 def test_time_that_others_had_the_processor_is_nothing_to_explain() -> None:
