@@ -1,7 +1,8 @@
 """The kernel as debuggee: its code, memory, tasks and interrupts, through QEMU's gdbstub or kgdb;
 and virtual machines to try it on (:mod:`kgdb.vm`).
 
-Imports of darc ``debuggee``, ``pads``, ``agent``, ``code``, ``target``, ``views`` and ``model``;
+Imports of darc ``debuggee``, ``pads``, ``agent``, ``code``, ``target`` and ``model``, and the
+machines ``views``;
 asks a debugger through the seam :mod:`kgdb.remote`.
 Knows no debugger, and neither analyses nor sessions; and nothing of :mod:`kgdb.vm`, which knows
 nothing of it.

@@ -41,6 +41,17 @@ glossary](glossary.md) has the words. Names that are alike:
   `standstill.py` say what becomes of probes and calls there.
 - A part of a target has the name of what `target/` asks of it (`breaks.py`, `memory.py`), and
   what both debuggers have beside these has one name (`calls.py`, `listeners.py`).
+- `darc profile` times many functions: a *set* (`model/functionset.py`, `analyses/functionset.py`,
+  `collectors/set_collector.py`, `views/setview.py`); `model/profile.py` is the histogram of one.
+- `code/looks.py` tells functions that look at their own return addresses, `code/lookup.py` finds
+  functions by name.
+- `code/damaged.py` is about files that cannot be read, `agent/damage.py` about tables that
+  cannot be believed.
+- *callers* are who calls a function (`code/callers.py`, `agent/callers.c`); `debuggee/caller.py`
+  makes calls for darc.
+- *contexts* are those of `darc contexts`, but in `agent/contexts.py`: there they are threads'.
+- In `views/`, a file of `parts/` has what one analysis knows; what it takes more than a few lines
+  to draw stands beside it in a file that is called after it (`walkview.py`).
 """
 
 

@@ -2,6 +2,7 @@
 
 Imports ``model``, ``search``, ``target``, ``code``, ``saved``, ``pads``, ``debuggee``,
 ``collectors``, ``analyses``, ``session`` and ``views``; debugger packages call it.
-Imports no debugger. It changes a program by the session alone, and what another debugger has left
+Imports no debugger, but starts the one that ``darc-gdb`` and ``darc-lldb`` stand for. It changes a
+program by the session alone, and what another debugger has left
 there it has the debuggee's pads take out.
 """

@@ -96,7 +96,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (parts / "split.py").write_text(its_views)
     line = "from darc.views.parts.split import SHARES\n"
     insert(parts / "__init__.py", line, "from darc.views.parts.walk")
-    insert(parts / "__init__.py", ", SHARES", ")}\n")
+    insert(parts / "__init__.py", "        SHARES,\n", "    )\n}\n")
     its_command = its_command.replace("--start-time 1s", "--decision-ops 50")
     its_command = its_command.replace("start_time", "decision_ops")
     its_command = re.sub(
@@ -120,7 +120,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (exporters / "paths.py").write_text(paths)
     line = "from darc.views.exporters.paths import PATHS\n"
     insert(exporters / "__init__.py", line, "from darc.views.exporters.text")
-    insert(exporters / "__init__.py", ", PATHS", ")}\n")
+    insert(exporters / "__init__.py", "        PATHS,\n", "    )\n}\n")
     field, domain, parameter = (_inside(block) for block in blocks("parameter"))
     insert(tree / "darc/model/parameters.py", field, "\n    def __post_init__")
     insert(tree / "darc/model/domains.py", domain, ')\n"""One for each field')

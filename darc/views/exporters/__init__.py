@@ -11,5 +11,12 @@ from darc.views.exporters.exporter import Exporter
 from darc.views.exporters.json import JSON
 from darc.views.exporters.text import TEXT
 
-EXPORTERS: dict[str, Exporter] = {one.name: one for one in (TEXT, JSON, DOT)}
+EXPORTERS: dict[str, Exporter] = {
+    one.name: one
+    for one in (
+        TEXT,
+        JSON,
+        DOT,
+    )
+}
 """By the name that ``darc report --format`` takes; the first is the default."""

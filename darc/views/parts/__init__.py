@@ -15,5 +15,13 @@ from darc.views.parts.part import PartView
 from darc.views.parts.walk import WALK
 from darc.views.parts.why import WHY
 
-PARTS: Mapping[str, PartView[Any]] = {one.kind.key: one for one in (SET, WALK, WHY, CATCH)}
+PARTS: Mapping[str, PartView[Any]] = {
+    one.kind.key: one
+    for one in (
+        SET,
+        WALK,
+        WHY,
+        CATCH,
+    )
+}
 """By the keys of the parts, which the JSON report has in this order."""
