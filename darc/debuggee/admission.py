@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from signal import SIGCONT
 
 from darc.code import runtimes
@@ -86,8 +87,8 @@ def clean_up_after_another(
         try:
             for left in left_behind(target, memory, procfs.regions(pid)):
                 rang = rang or bool(left.tables.bell)
-                restored += clean_up(target, left.tables, left.is_pad, left.own_back)
-                left.retire(target, memory, pid)
+                retire = partial(left.retire, target, memory, pid)
+                restored += clean_up(target, left.tables, left.is_pad, left.own_back, retire)
                 agents.append(left)
         except (TargetError, UnsupportedError):
             if noted is None:

@@ -671,19 +671,26 @@ class PadInstaller:
         return restore_stacks(self._target, self.tables, None, self.tables.records.open_calls())
 
     def remove(self) -> None:
-        """Takes everything back: f0 first, then the call sites, the unwinders, the stacks."""
+        """Takes everything back: f0 first, then the call sites, the stacks, and what threads on
+        their way into a call would come back to; the unwinders' guards last, as the debugger may
+        be killed in between: an exception is to find a guard, or nothing that needs one."""
         with self.patcher.together():
             # Whatever has become of the tables: the patches are known without them.
             with contextlib.suppress(TargetError):
                 self.tables.enabled = False
             self._deactivate_f0()
-            for patch in (*self._members.values(), *self._sites.values(), *self.guards.patches):
+            for patch in (*self._members.values(), *self._sites.values()):
                 self.deactivate(patch)
             with contextlib.suppress(TargetError):
                 self.show_own_stack()
             self._target.memory.flush()
-            self._restore_copies()
-            self._foothold.retire()
+            try:
+                self._restore_copies()
+                self._foothold.retire()
+                self._target.memory.flush()
+            finally:
+                for patch in self.guards.patches:
+                    self.deactivate(patch)
 
 
 def taken_out(count: int, where: str) -> str:
@@ -694,11 +701,16 @@ def taken_out(count: int, where: str) -> str:
 
 
 def clean_up(
-    target: Target, tables: AgentMemory, is_pad: Callable[[int], bool], own_back: Own | None
+    target: Target,
+    tables: AgentMemory,
+    is_pad: Callable[[int], bool],
+    own_back: Own | None,
+    retire: Callable[[], None] = lambda: None,
 ) -> int:
     """Takes out what a debugger that was killed left in the program: how many places.
 
-    ``is_pad`` tells addresses in its pads, ``own_back`` is as in :func:`restore_stacks`. The
+    ``is_pad`` tells addresses in its pads, ``own_back`` is as in :func:`restore_stacks`, and
+    ``retire`` lets threads that are on their way into a call come back past what was there. The
     debugger may have been killed before it wrote a place, and the file may be another one by now:
     only what leads to a pad is restored.
     """
@@ -725,6 +737,7 @@ def clean_up(
     # As at an end: this debugger may be killed as well, and exceptions find what is still there.
     count = sum([restored(site) for site in others])
     restore_stacks(target, tables, own_back)
+    retire()
     return count + sum([restored(site) for site in guards])
 
 
