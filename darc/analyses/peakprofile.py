@@ -119,17 +119,17 @@ class PeakProfile:
         self._peak = peak
         return True
 
-    @property
-    def may_lack_slow_calls(self) -> bool:
+    def may_lack_slow_calls(self, spec: str | None) -> bool:
         """Whether it is of so short a time that slow calls may just not have come: there is one
-        peak, and no more beyond than so many of its calls that they are part of it; or a few
-        that take most of the time, and would make a peak if they were more. Where several peaks
-        have shown themselves, a short program may end meanwhile."""
+        peak, and no more beyond than so many of its calls that they are part of it. Where it is
+        not the user who looks at it (``last``), also where there are a few that take most of the
+        time, and would make a peak if they were more. Not where several peaks have shown
+        themselves: a short program may end meanwhile."""
         found, profile = self._found(), self._at_choice
         far, bins = choose_peak("last", profile), profile.bins
         if self._seconds >= LONG_SECONDS or len(found) > 1 or far is None:
             return False
-        if is_most_far_right(found, profile):
+        if spec == "last" and is_most_far_right(found, profile):
             return True
         return far.number is not None or far.calls_in(bins) > _RARE * sum(bins.values())
 

@@ -51,10 +51,10 @@ class ProfilePace:
         self._herd = 0
         return True
 
-    def looks_longer(self, profile: PeakProfile) -> bool:
+    def looks_longer(self, profile: PeakProfile, spec: str | None) -> bool:
         """Whether more is to come, once: a hundred calls may come in a few milliseconds, and slow
-        ones now and then."""
-        looks = self._looks_longer and profile.may_lack_slow_calls
+        ones now and then. ``spec`` is the peak that is asked for, if one is."""
+        looks = self._looks_longer and profile.may_lack_slow_calls(spec)
         self._looks_longer = False
         if looks and self._may_run_longer:
             self.seconds, self.calls = LONG_SECONDS, MOST_CALLS

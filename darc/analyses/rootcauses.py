@@ -206,7 +206,8 @@ class RootCauses(Resumable):
             if stored.peak is not None:
                 return self._go(self._begin())
             self._resumed = None
-        if self.parameters.peak in (None, "last") and pace.looks_longer(self._profile):
+        spec = self.parameters.peak
+        if spec in (None, "last") and pace.looks_longer(self._profile, spec):
             return self._await_calls()
         if self.parameters.peak is None:
             return self._ask_for_peak()

@@ -166,7 +166,14 @@ def test_a_hundred_calls_that_are_all_alike(
     """They may have come in a few milliseconds: that is no reason to believe that all are so."""
     known = PeakProfile(Profile.empty(1, samples.HZ), None)
     known.take(samples.profile(bins), seconds, is_searching=False)
-    assert known.may_lack_slow_calls == expected
+    assert known.may_lack_slow_calls("last") == expected
+
+
+def test_who_chooses_sees_a_few_slow_calls_without_waiting_for_more() -> None:
+    known = PeakProfile(Profile.empty(1, samples.HZ), None)
+    known.take(samples.profile({12: 90, 13: 5, 14: 2, 15: 2, 24: 1}), 0.01, is_searching=False)
+    assert known.may_lack_slow_calls("last")
+    assert not known.may_lack_slow_calls(None)
 
 
 def test_how_often_it_is_seen() -> None:

@@ -57,15 +57,15 @@ def test_a_herd_that_took_its_time_has_passed() -> None:
 def test_who_says_how_many_gets_so_many(parameters: Parameters) -> None:
     asked = pace(threads=300, parameters=parameters)
     assert not asked.lets_the_herd_pass(50, 0.001)
-    assert not asked.looks_longer(seen(0.001, 10))
+    assert not asked.looks_longer(seen(0.001, 10), "last")
     assert asked.seconds == parameters.start_time
 
 
 def test_one_peak_of_a_moment_is_looked_at_longer_once() -> None:
     looks = pace()
-    assert looks.looks_longer(seen(0.001, 10))
+    assert looks.looks_longer(seen(0.001, 10), "last")
     assert (looks.seconds, looks.calls) == (LONG_SECONDS, MOST_CALLS)
-    assert not looks.looks_longer(seen(0.002, 10))
+    assert not looks.looks_longer(seen(0.002, 10), "last")
 
 
 @pytest.mark.parametrize(("seconds", "calls"), [(0.001, 800), (0.4, 125)])
@@ -74,9 +74,9 @@ def test_where_no_time_can_end_that_some_more_calls_are_looked_at(
 ) -> None:
     """As many as come in a second, if they are not too many: they may come no more."""
     looks = pace(may_run_longer=False)
-    assert looks.looks_longer(seen(seconds, 10))
+    assert looks.looks_longer(seen(seconds, 10), "last")
     assert (looks.seconds, looks.calls) == (None, calls)
-    assert not looks.looks_longer(seen(seconds, 10))
+    assert not looks.looks_longer(seen(seconds, 10), "last")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_what_has_shown_itself_is_not_looked_at_longer(
     seconds: float, bins: tuple[int, ...]
 ) -> None:
     looks = pace()
-    assert not looks.looks_longer(seen(seconds, *bins))
+    assert not looks.looks_longer(seen(seconds, *bins), "last")
     assert looks.seconds is None
 
 
