@@ -647,6 +647,7 @@ class PadInstaller:
         with self.patcher.together():  # stacks are the program's own before unwinders find them
             self.patcher.pause()
             words = self.show_own_stack()
+        self._target.frames.forget()  # others hear of each write, and may have looked in between
         return words + self._restore_copies()
 
     def _restore_copies(self) -> list[Replaced]:

@@ -86,6 +86,32 @@ def test_backtrace_inside_timed_calls(place: str, program: Path, tmp_path: Path)
     assert probed.section("up") == undisturbed.section("up")
 
 
+LOOKS = """
+import gdb
+
+def look(event):
+    frame = gdb.newest_frame()
+    while frame is not None:
+        frame = frame.older()
+
+gdb.events.memory_changed.connect(look)
+"""
+
+
+def test_who_looks_at_the_stack_whenever_memory_changes(program: Path, tmp_path: Path) -> None:
+    """As extensions do: what they have seen while darc took its probes out is not what the user
+    gets to see."""
+    script = tmp_path / "looks.py"
+    script.write_text(LOOKS)
+    begin = ["darc start handle --start-ops 1900", "run", "darc peak >1ms", f"source {script}"]
+    stops = ["tbreak write_out", "continue", mark("bt"), "bt", mark("on")]
+    done = debug(tmp_path, program, ("20000",), [*begin, *stops, "darc tree"])
+    text = done.section("bt")
+    assert "flush" in text, done.gdb
+    assert "main (" in text
+    assert "??" not in text, done.gdb
+
+
 def test_a_thread_that_has_just_rung(program: Path, tmp_path: Path) -> None:
     """It is on its way out of f0's pad, all of whose work is done: the user, who happens to stop it
     there, finds it where f0 has returned to."""
