@@ -77,7 +77,8 @@ CATCH = Command(
         "for TIME, at least 1ms, and stops inside it, in its thread. Without FUNCTION it is the "
         "one that was analysed last; without TIME, the fastest call of the peak that was chosen "
         "there, or of --peak; where none was, the TIME of the last 'darc catch'. 'continue' goes "
-        "on to the next one, 'darc stop' ends it."
+        "on to the next one, 'darc stop' ends it. It takes the place of a search that has ended: "
+        "'darc save' or 'darc report -o' keeps that, 'darc contexts' still has its tree."
     ),
     examples=(
         ("darc catch serve --above 4ms", "Stop in a call that takes longer."),
