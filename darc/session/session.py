@@ -594,7 +594,7 @@ class Session:
         readable = self.debuggee.is_readable_while_it_runs
         shown = self.analysis.live_snapshot(self._alive, readable)
         generated = 0
-        if self._alive and shown.profile is not None and not shown.profile.count:
+        if self._alive and readable and shown.profile is not None and not shown.profile.count:
             generated = self.collector.generated
         if generated < _MANY_GENERATED:
             generated = 0
