@@ -647,7 +647,6 @@ class PadInstaller:
         with self.patcher.together():  # stacks are the program's own before unwinders find them
             self.patcher.pause()
             words = self.show_own_stack()
-        self._target.frames.forget()  # others hear of each write, and may have looked in between
         return words + self._restore_copies()
 
     def _restore_copies(self) -> list[Replaced]:
@@ -772,5 +771,6 @@ def restore_stacks(
             pass  # the stack is gone, and its thread with it
         if is_open:
             tables.records.close(record["address"])
-    target.frames.forget()
+    target.memory.flush()
+    target.frames.forget()  # others hear of each write, and may have looked in between
     return replaced

@@ -37,6 +37,9 @@ class Memory:
         self.places[address] = data + self.places[address][len(data) :]
         self.written.append(address)
 
+    def flush(self) -> None:
+        """Nothing waits."""
+
 
 class Stopped:
     """A target with this memory."""
