@@ -593,13 +593,14 @@ class Session:
         """What a live line shows. Any thread, while the program runs."""
         readable = self.debuggee.is_readable_while_it_runs
         shown = self.analysis.live_snapshot(self._alive, readable)
-        generated = 0
-        if self._alive and readable and shown.profile is not None and not shown.profile.count:
-            generated = self.collector.generated
-        if generated < _MANY_GENERATED:
-            generated = 0
-        seconds = self._figures.seconds
-        return dataclasses.replace(shown, elapsed_seconds=seconds, generated=generated)
+        is_asked = self._alive and readable  # else its memory cannot be read meanwhile
+        is_none_timed = shown.profile is not None and not shown.profile.count
+        many = self.collector.generated if is_asked and is_none_timed else 0
+        return dataclasses.replace(
+            shown,
+            elapsed_seconds=self._figures.seconds,
+            generated=many if many >= _MANY_GENERATED else 0,
+        )
 
     def snapshot(
         self,
