@@ -13,6 +13,7 @@ from darc.model.peaks import (
     calls_for,
     choose_peak,
     far_right,
+    far_right_text,
     find_peaks,
     is_most_far_right,
     percentile,
@@ -145,8 +146,7 @@ class PeakProfile:
             far = far_right(self._found(), self._at_choice.bins)
             beyond = "without a tail to speak of"
             if far:
-                lie = "1 call lies" if far == 1 else f"{far} calls lie"
-                beyond = f"and {lie} far to the right of it, too few for another one"
+                beyond = f"and {far_right_text(far)} of it, too few for another one"
             told = f"{function} has one peak, {beyond}: these are all its calls"
             if self._seconds >= LONG_SECONDS and not far:
                 return told

@@ -190,6 +190,11 @@ def far_right(peaks: Sequence[Peak], bins: Mapping[int, int]) -> int:
     return sum(count for number, count in bins.items() if number > peaks[-1].last_bin)
 
 
+def far_right_text(count: int) -> str:
+    """That so many lie there."""
+    return f"{'1 call lies' if count == 1 else f'{count} calls lie'} far to the right"
+
+
 def is_most_far_right(peaks: Sequence[Peak], profile: Profile) -> bool:
     """Whether calls to the right of the last peak, too few for one of their own, take most of the
     time."""

@@ -24,7 +24,7 @@ from darc.saved.contexts import (
     nodes_to_json,
 )
 from darc.views.style import Style, write
-from darc.views.words import Shown, counted, threads_text, way
+from darc.views.words import Shown, counted, first_few, threads_text, way
 
 _HEAT = "█▓▒░"
 _COLOURS = ("bold red", "red", "yellow", "dim")
@@ -144,9 +144,8 @@ def _origins(known: RankedContexts, style: Style) -> Iterator[Text]:
     """Where what is shown is from, and what is missing."""
     f0 = [node for node in known.tree.walk() if node.measured is not None and _begins(node)]
     if f0:
-        names = ", ".join(style.name(node.function.name) for node in f0[:4])
-        more = f" and {len(f0) - 4} more" if len(f0) > 4 else ""
-        yield Text(f"  measured: the calls of {names}{more}, those of the peak")
+        names = first_few([style.name(node.function.name) for node in f0], 4)
+        yield Text(f"  measured: the calls of {names}, those of the peak")
     trace = known.trace
     if trace is None:
         return

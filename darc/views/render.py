@@ -19,7 +19,7 @@ from darc.model.functionset import FunctionSet, making_text
 from darc.model.ops import ObjectKind
 from darc.model.parameters import MOST_CALLS
 from darc.model.part import parts_of
-from darc.model.peaks import PeakRange, far_right, least_calls, tail_of
+from darc.model.peaks import PeakRange, far_right, far_right_text, least_calls, tail_of
 from darc.model.profile import Profile, format_cycles, longer_time, time_above, time_below
 from darc.model.shares import (
     Explained,
@@ -260,12 +260,11 @@ def _hints(snapshot: Snapshot, profile: Profile) -> list[Text]:
         return []
     lines = []
     if (beyond := far_right(snapshot.peaks, profile.bins)) > 0:
-        calls = "1 call lies" if beyond == 1 else f"{beyond} calls lie"
         largest = max(peak.count for peak in snapshot.peaks)
         seconds = snapshot.profile_seconds * 4 * least_calls(largest) / beyond
         lines.append(
             Text(
-                f"{calls} far to the right: too few for a peak: "
+                f"{far_right_text(beyond)}: too few for a peak: "
                 f"'--start-time {longer_time(max(10.0, seconds))}' would see more"
             )
         )

@@ -12,7 +12,7 @@ from darc.model.functionset import FunctionProfile
 from darc.model.profile import Profile, format_cycles
 from darc.model.setdiff import Difference, Fate, Method, SetDifference
 from darc.views.style import Style, write
-from darc.views.words import Shown, shorten
+from darc.views.words import Shown, first_few, shorten
 
 SHOWN_ROWS = 20
 """Functions that are listed unless all are asked for."""
@@ -121,6 +121,4 @@ def _rest(made: SetDifference, shown: int, style: Style) -> Iterator[Text]:
 
 
 def _names(functions: Sequence[Function], show: Callable[[str], str]) -> str:
-    text = ", ".join(show(one.name) for one in functions[:_SHOWN_NAMES])
-    more = len(functions) - _SHOWN_NAMES
-    return f"{text} and {more} more" if more > 0 else text
+    return first_few([show(one.name) for one in functions], _SHOWN_NAMES)

@@ -9,7 +9,7 @@ from rich.text import Text
 from darc.model.profile import time_below
 from darc.model.walk import Chain, End, Walk, WalkGroup
 from darc.views.waitsview import quota_told
-from darc.views.words import threads_text
+from darc.views.words import first_few, threads_text
 
 _LONGER = 1.1
 """Times what was asked for: longer windows are told."""
@@ -53,9 +53,8 @@ def draw_walk(known: Walk, show: Callable[[str], str], *, is_over: bool) -> Iter
     if known.lost and is_over:
         yield Text(_lost(known.lost))
     if known.left_out:
-        names = ", ".join(show(function.name) for function, _ in known.left_out[:4])
-        more = f" and {len(known.left_out) - 4} more" if len(known.left_out) > 4 else ""
-        yield Text(f"not timed: {names}{more} (the JSON report says why)", "dim")
+        names = first_few([show(function.name) for function, _ in known.left_out], 4)
+        yield Text(f"not timed: {names} (the JSON report says why)", "dim")
     if (best := known.worthwhile) is not None:
         yield Text(
             f"'darc start {best}' looks for what makes calls of chain {best}'s last function slow",
@@ -70,11 +69,10 @@ def _more(known: Walk) -> str:
 
 def _lost(threads: Sequence[int]) -> str:
     """Of those that are missing above."""
-    shown = ", ".join(map(str, threads[:_NAMED]))
-    more = f" and {len(threads) - _NAMED} more" if len(threads) > _NAMED else ""
+    shown = first_few([str(thread) for thread in threads], _NAMED)
     which = "stacks do" if len(threads) > 1 else "stack does"
     return (
-        f"left out: {threads_text(len(threads))} ({shown}{more}), whose {which} not lead to where "
+        f"left out: {threads_text(len(threads))} ({shown}), whose {which} not lead to where "
         "that began: 'darc walk FUNCTION' goes down from a function that 'bt' shows there"
     )
 
@@ -103,7 +101,6 @@ def _chain(chain: Chain, show: Callable[[str], str]) -> str:
     steps = " → ".join(f"{show(one.function.name)} {one.share:.1%}" for one in chain.steps)
     end = chain.end.value
     if chain.end is End.UNTIMED and chain.untimed:
-        names = ", ".join(map(show, chain.untimed[:_NAMED]))
-        more = f" and {len(chain.untimed) - _NAMED} more" if len(chain.untimed) > _NAMED else ""
-        end = f"holds the time itself, or calls of {names}{more}, which cannot be timed"
+        names = first_few([show(name) for name in chain.untimed], _NAMED)
+        end = f"holds the time itself, or calls of {names}, which cannot be timed"
     return f"{steps}: {end} ({chain.own:.1%})"

@@ -319,6 +319,13 @@ def lines(text: str) -> Shown:
     return Shown("\n".join(message(line) for line in text.split("\n")))
 
 
+def first_few(names: Sequence[str], most: int) -> str:
+    """``a, b and 3 more``: not more than ``most`` of them."""
+    more = len(names) - most
+    text = ", ".join(names[:most])
+    return f"{text} and {more} more" if more > 0 else text
+
+
 _HISSES = ("s", "x", "z", "ch", "sh")
 
 
