@@ -11,7 +11,7 @@ from typing import Any
 
 from darc.model.errors import UnsupportedError
 
-ABI_VERSION = 47
+ABI_VERSION = 48
 
 
 @dataclass(frozen=True)

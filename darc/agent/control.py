@@ -95,6 +95,7 @@ class Words(TypedDict, total=False):
     resolution: int
     resumed: int
     return_cost: int
+    rooms: int
     round: int
     seen: int
     settled: int
@@ -188,6 +189,9 @@ class Control:
     """Bits: the program sets handlers for these signals now."""
     short_of = Word()
     """Bits (``enum darc_short``): there is no more room for these."""
+    rooms = Word()
+    """How often room was made for records, from 1 on: a thread that found none casts no votes until
+    there is more."""
     record_count = Word()
     """How many records were ever claimed."""
     older_count = Word()

@@ -26,7 +26,7 @@ static COLD int may_vote_interrupted(control *ctl, context *ctx)
 /* Not where enough was seen and the debugger has not looked yet, nor where what took the time is not known. */
 static inline int may_vote(control *ctl, context *ctx)
 {
-    return ctl->bell == DARC_QUIET && likely(ctx->spoiled != ctx->serial)
+    return ctl->bell == DARC_QUIET && likely(!is_crowded(ctl, ctx))
            && (likely(ctx->interrupted != ctx->serial) || may_vote_interrupted(ctl, ctx));
 }
 

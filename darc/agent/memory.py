@@ -147,6 +147,7 @@ class AgentMemory(Control):
             node_count=1,
             resolution=resolution,
             epoch=1,
+            rooms=1,
             deadline=self.blob.constants["DARC_NEVER"],
             wake=self.blob.constants["DARC_NEVER"],
             thread_key=thread_key,
@@ -224,6 +225,7 @@ class AgentMemory(Control):
             lost_foreign=0,
             lost_jumps=0,
             short_of=0,
+            rooms=self.rooms + 1,
             least_span=self.blob.constants["DARC_NEVER"],
             fast_high=0,
         )

@@ -194,7 +194,7 @@ static COLD void end_kept(control *ctl, context *ctx, const record *rec, u64 end
         forget_op(ctl, ctx);
     else if (is_voted)
         keep_op(ctl, ctx, rec, end, latency, 0);
-    else if (latency >= ctl->fast_low && latency < ctl->fast_high && ctx->spoiled != ctx->serial
+    else if (latency >= ctl->fast_low && latency < ctl->fast_high && !is_crowded(ctl, ctx)
              && ctx->interrupted != ctx->serial) {
         keep_op(ctl, ctx, rec, end, latency, 1);
         if (ctl->classes[1].seen >= DARC_KEPT_FEW)

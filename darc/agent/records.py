@@ -136,7 +136,7 @@ class Records:
         if kept:
             raw = struct.pack(f"<{len(kept)}I", *kept)
             self._write(self._control.base + self._control.layout.record_list, raw)
-        self._control.set(record_count=len(kept), lost_records=0)
+        self._control.set(record_count=len(kept), lost_records=0, rooms=self._control.rooms + 1)
 
     def use(self, base: int, room: int) -> None:
         """From now on calls are recorded in the table at ``base``, which is all zero, with its list
@@ -157,7 +157,7 @@ class Records:
         )
         records, mask = base + list_size, self._control.layout.record_mask
         self._control.move(record_list=base, records=records, record_mask=mask)
-        self._control.set(record_count=0)
+        self._control.set(record_count=0, rooms=self._control.rooms + 1)
         self._sites.move_records(records, mask)
 
     def _records(self, mark: str) -> list[dict[str, int]]:

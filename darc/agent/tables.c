@@ -148,6 +148,13 @@ static __attribute__((noinline)) record *claim_record(control *ctl, u64 slot)
     return 0;
 }
 
+/* A call of the thread's was not timed for want of room: its time would count as its caller's own. Until there is
+ * more, none of the thread's ops vote: those that make no such call, as they were preempted elsewhere, would alone. */
+static inline int is_crowded(const control *ctl, const context *ctx)
+{
+    return ctx->crowded == (u32)ctl->rooms;
+}
+
 /* Nothing of another thread's op is taken over, nor that it was in the agent. */
 static COLD void renew(context *ctx, u32 life)
 {
@@ -155,6 +162,7 @@ static COLD void renew(context *ctx, u32 life)
     ctx->jump_time = 0;
     ctx->idle = DARC_FREE;
     ctx->serial++;
+    ctx->crowded = 0;
     BARRIER();
     ctx->life = life;
 }
