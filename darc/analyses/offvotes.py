@@ -209,12 +209,20 @@ class OwnTime:
     @property
     def cause(self) -> Cause:
         """What most ops say; where as many say one as the other, what took longer."""
+        return self._most_of(Cause.FUNCTION, Cause.BLOCKED, Cause.PREEMPTION)
+
+    @property
+    def cause_beside_preemption(self) -> Cause:
+        """The same of what it did when it could."""
+        return self._most_of(Cause.FUNCTION, Cause.BLOCKED)
+
+    def _most_of(self, *causes: Cause) -> Cause:
         time = {
             Cause.FUNCTION: self.ran,
             Cause.BLOCKED: self.off.get(OffReason.BLOCKED, 0),
             Cause.PREEMPTION: self.off.get(OffReason.READY, 0),
         }
-        return max(time, key=lambda cause: (self.won.get(cause, 0), time[cause]))
+        return max(causes, key=lambda cause: (self.won.get(cause, 0), time[cause]))
 
 
 def own_time(node: Fnode, root: Fnode, ops: Sequence[Op], rules: Rules) -> OwnTime:
@@ -291,21 +299,25 @@ def ending_of(
     ops: Sequence[Op],
     rules: Rules,
     note: Callable[[OwnTime], str | None] = lambda own: None,
+    *,
+    beside_preemption: bool = False,
 ) -> Ending:
     """The ending of a path at ``node``, whose own time was the cause: ``blocked`` or ``preemption``
     where most ops say so, with the votes that say it; else the same one. ``note`` may add to it.
-    Where no op has seen ``node``, that is said."""
+    Where no op has seen ``node``, that is said. Of a path ``beside_preemption``, that of f0, which
+    is one cause wherever it fell (DARC 3.6), it is what it did else."""
     if ending.cause is not Cause.FUNCTION:
         return ending
     own = own_time(node, root, ops, rules)
     if not own.ops and any(op.off is not None for op in ops):
         words = [text for text in (ending.note, UNTOLD_NOTE) if text]
         return dataclasses.replace(ending, note="; ".join(words))
-    if own.cause is Cause.FUNCTION:
+    cause = own.cause_beside_preemption if beside_preemption else own.cause
+    if cause is Cause.FUNCTION:
         return ending
     words = [text for text in (ending.note, note(own)) if text]
     return dataclasses.replace(
-        ending, cause=own.cause, maxcount=own.won[own.cause], note="; ".join(words) or None
+        ending, cause=cause, maxcount=own.won[cause], note="; ".join(words) or None
     )
 
 
@@ -340,6 +352,7 @@ def conclude(
     paths = list(paths)
     nodes = dict.fromkeys(node for path in paths for node in path.nodes)
     counted = votes(ops, root, nodes, rules)
+    wins = counted.ops > 0 and counted.preemption_wins(root, rules)
     endings: dict[Fnode, Ending] = {}
     disputed: dict[Fnode, None] = {}
     for path in paths:
@@ -347,10 +360,12 @@ def conclude(
         is_known = compared is None or not last.children or last in compared
         is_seen = last is root or any(total.node is last for op in ops for total in op.sums)
         if is_known or last.decision is None or not is_seen:
-            endings[last] = ending_of(path.ending, last, root, ops, rules, note)
+            is_beside = wins and last is not root
+            endings[last] = ending_of(
+                path.ending, last, root, ops, rules, note, beside_preemption=is_beside
+            )
         if counted.ops and (first := _first_disputed(path, counted, rules, compared)) is not None:
             disputed[first] = None
-    wins = counted.ops > 0 and counted.preemption_wins(root, rules)
     return Conclusion(
         counted, counted.preemption_ending() if wins else None, endings, tuple(disputed)
     )

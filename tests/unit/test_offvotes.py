@@ -278,7 +278,17 @@ class TestEndings:
 
     def test_always_preempted_there(self, tree: Tree) -> None:
         ops = [op(5000, [(tree.one, 0, 4900)], [(50, 4800, READY)])] * 4
-        assert self.end(tree, ops, tree.one) == Ending(Cause.PREEMPTION, 4)
+        own = own_time(tree.one, tree.root, ops, RULES)
+        assert (own.cause, own.won[Cause.PREEMPTION]) == (Cause.PREEMPTION, 4)
+
+    def test_beside_preemption_it_is_what_it_did_else(self, tree: Tree) -> None:
+        """Time ready is one cause, f0's: of 20 ops 12 were preempted there, and 8 waited."""
+        preempted = op(5000, [(tree.one, 0, 4900)], [(50, 4800, READY)])
+        slept = op(5000, [(tree.one, 0, 4900)], [(50, 4800, BLOCKED)])
+        found = conclude([tree.path(tree.one)], tree.root, [preempted] * 12 + [slept] * 8, RULES)
+        assert found.preemption == Ending(Cause.PREEMPTION, 12)
+        assert found.endings[tree.one] == Ending(Cause.BLOCKED, 8)
+        assert found.disputed == ()
 
     def test_of_f0_itself(self, tree: Tree) -> None:
         ops = [op(5000, [(tree.one, 0, 90)], [(100, 4800, BLOCKED)])] * 4
