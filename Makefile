@@ -122,9 +122,9 @@ test-long: kernel test-packages $(AGENT)
 	@for kernel in kgdb rt 6.12 6.12-rt newest; do $(BIN)/darc-vm fetch --kernel $$kernel >/dev/null; done
 	@$(PY) -m pytest -m long $(PYTEST_ARGS)
 
+# Both, whatever the first one finds.
 lint: $(STAMP)
-	@$(BIN)/ruff check -q .
-	@$(BIN)/ruff format -q --check .
+	@$(BIN)/ruff check -q .; found=$$?; $(BIN)/ruff format -q --check . && exit $$found
 
 types: $(STAMP)
 	@$(BIN)/mypy --strict --no-error-summary

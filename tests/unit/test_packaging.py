@@ -140,3 +140,15 @@ def test_setup_fetches_lists_by_sudo_when_they_are_missing(system: Path) -> None
     assert (done.returncode, done.stdout, done.stderr) == (0, "setup: installing gcc\n", "")
     calls = (system / "calls").read_text().split()
     assert calls == ["sudo", "install", "sudo", "update", "sudo", "install"]
+
+
+@pytest.mark.parametrize("failing", ["", "check", "format"])
+def test_lint_runs_both_and_fails_where_either_does(failing: str, tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    ruff = tmp_path / "ruff"
+    ruff.write_text(f'#!/bin/sh\necho "$*" >> {said}\n[ "$1" != "{failing}" ]\n')
+    ruff.chmod(0o755)
+    command = ["make", "-o", ".venv/.stamp", f"BIN={tmp_path}", "lint"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) is (failing == ""), done.stderr
+    assert [line.split()[0] for line in said.read_text().splitlines()] == ["check", "format"]
