@@ -53,10 +53,9 @@ def slower(name: str, folder: Path) -> Path:
     source, program = folder / fixture.source.name, folder / name
     source.write_text(text)
     compiler = "g++" if source.suffix == ".cpp" else "gcc"
-    subprocess.run(
-        [compiler, "-O2", "-g", "-I", ROOT / "fixtures", *fixture.flags, "-o", program, source],
-        check=True,
-    )
+    flags: list[str | Path] = ["-O2", "-g", "-I", ROOT / "fixtures", *fixture.flags]
+    command = [compiler, *flags, "-o", program, source, *fixture.libs]
+    subprocess.run(command, check=True)
     return program
 
 

@@ -196,12 +196,14 @@ def test_a_session_without_a_peak(tmp_path: Path) -> None:
 
 def rebuild(folder: Path, name: str, edit: Callable[[str], str]) -> Path:
     """The fixture with its source edited, under the name that it always had."""
-    source = find(name).source.read_text()
+    fixture = find(name)
+    source = fixture.source.read_text()
     changed = edit(source)
     assert changed != source
     (folder / f"{name}.c").write_text(changed)
     program = folder / name
-    command = ["gcc", "-O2", "-g", "-fPIE", "-pie", *find(name).flags, f"{name}.c", "-o", name]
+    flags = ["-O2", "-g", "-fPIE", "-pie", *fixture.flags]
+    command = ["gcc", *flags, f"{name}.c", "-o", name, *fixture.libs]
     subprocess.run(command, cwd=folder, check=True)
     return program
 

@@ -88,6 +88,21 @@ def test_library_and_static_exclude_each_other() -> None:
         build("plt", static=True)
 
 
+@pytest.mark.parametrize("static", [False, True])
+def test_libraries_stand_behind_the_source(
+    static: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the linker looks for what the source has left open."""
+    header = "/* roots: of a number.\n *\n * f0: handle\n * libs: -lm\n */\n"
+    (tmp_path / "roots.c").write_text(f"""{header}
+        #include <math.h>
+        int main(int argc, char **argv) {{ (void)argv; return pow(argc, 3.0) != 1; }}""")
+    monkeypatch.setattr("fixtures.build.SOURCES", tmp_path)
+    assert find("roots").libs == ("-lm",)
+    program = build("roots", static=static, extra=["-Wl,--as-needed"])
+    assert run(program) == ""
+
+
 def test_unknown_fixture() -> None:
     with pytest.raises(LookupError, match="no fixture is called nothing"):
         build("nothing")
