@@ -24,7 +24,9 @@ DEBUGGERS = {"gdb", "lldb"}
 ABOVE = {"darc_gdb", "darc_lldb", "kgdb"}
 """Packages that are written on ``darc`` and that it must not know."""
 
-OUTER = {*ABOVE, "benchmarks"}
+OUTER = {*ABOVE, "kgdb/vm", "benchmarks"}
+"""Packages around the floors; one in another is a package of its own."""
+
 ENGINE = sorted(p.relative_to(ROOT) for p in (ROOT / "darc").rglob("*.py"))
 PURE = ("model", "search")
 """Floors that are tested without any program: no clock, no process, no file."""
@@ -104,27 +106,39 @@ def test_every_folder_is_a_floor_and_says_what_it_is_for() -> None:
         assert len((text or "").splitlines()) >= 3, f"darc/{name}/__init__.py does not say"
 
 
+def own_files(package: str) -> list[Path]:
+    """Those of a package, without those of another one in it."""
+    return [file for file in python_files(package) if home(module_name(file)) == named(package)]
+
+
+def named(package: str) -> str:
+    """What others call it where they say that they import it."""
+    return package.removeprefix("darc/")
+
+
 def declared(package: str) -> set[str]:
     """What the ``__init__`` of a package says that it imports, of this project: what is quoted in
     the sentence that begins so."""
     text = ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text())) or ""
     sentence = re.search(r"Imports .*?\.\s", text + " ", re.S)
     assert sentence, f"{package}/__init__.py does not say what it imports"
-    return set(re.findall(r"``(\w+)``", sentence[0])) - DEBUGGERS
+    return set(re.findall(r"``([\w/]+)``", sentence[0])) - DEBUGGERS
 
 
 def home(name: str) -> str:
     """The floor, or the package above them, that a module is of."""
     parts = name.split(".")
+    if "/".join(parts[:2]) in OUTER:
+        return "/".join(parts[:2])
     return parts[1] if parts[0] == "darc" and len(parts) > 1 else parts[0]
 
 
 @pytest.mark.parametrize("package", [*(f"darc/{name}" for name in FLOORS), *sorted(OUTER)])
 def test_a_package_imports_what_it_says(package: str) -> None:
     known = {*FLOORS, *OUTER, "fixtures", "tests"}
-    found = [one for file in python_files(package) for one in imports(file)]
-    own, says = package.split("/")[-1], declared(package)
-    more = [str(one) for one in found if home(one.name) in known - says - {own}]
+    found = [one for file in own_files(package) for one in imports(file)]
+    says = declared(package)
+    more = [str(one) for one in found if home(one.name) in known - says - {named(package)}]
     assert not more, f"{package}/__init__.py does not say that it imports:\n" + "\n".join(more)
     less = says - {home(one.name) for one in found}
     assert not less, f"{package}/__init__.py says so, but nothing there imports {', '.join(less)}"
@@ -380,12 +394,12 @@ def test_values_are_frozen() -> None:
 
 
 def test_the_kernel_and_machines_to_try_it_on_do_not_know_each_other() -> None:
+    both = {"kgdb", "kgdb/vm"}
     wrong = [
         str(one)
         for file in python_files("kgdb")
         for one in imports(file)
-        if one.name.startswith("kgdb")
-        and ("vm" in file.parts) != (one.name.split(".")[:2] == ["kgdb", "vm"])
+        if {home(module_name(file)), home(one.name)} == both
     ]
     assert not wrong, "\n".join(wrong)
 
