@@ -39,9 +39,9 @@ from darc.model.ops import LEAST_FOR_ESTIMATES, OpClass
 from darc.model.parameters import OnFinish, Parameters
 from darc.model.profile import OCTAVES
 from darc.model.shares import SLIGHT, explained_together
-from darc.model.snapshot import Answer, ProgramFigures, Snapshot, Why
+from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
-from darc.model.why import Suspect, Verdict
+from darc.model.why import Answer, Suspect, Verdict, Why
 from darc.search.suspects import (
     LEAST_CALLS,
     agree,

@@ -29,9 +29,10 @@ from darc.model.shares import (
     most_time,
     weigh_all,
 )
-from darc.model.snapshot import Snapshot, Why
+from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.model.waits import Role, over_paths
+from darc.model.why import Why
 from darc.views.bars import CHOSEN, draw
 from darc.views.lapse import draw_hints, draw_lapse
 from darc.views.style import Style, write

@@ -9,10 +9,10 @@ from rich.text import Text
 from darc.model.ftree import Cause, Function, RootCausePath
 from darc.model.profile import format_cycles
 from darc.model.shares import explain
-from darc.model.snapshot import Answer, Snapshot, Why
+from darc.model.snapshot import Snapshot
 from darc.model.status import TIME_IS_UP
 from darc.model.waits import over_paths
-from darc.model.why import Suspect, Tail, Verdict
+from darc.model.why import Answer, Suspect, Tail, Verdict, Why
 from darc.views.setview import making_told
 from darc.views.treeview import decided, ending_text
 from darc.views.waitsview import is_due_to_somebody, moments_text, quota_text, waited_text

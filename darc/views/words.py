@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from darc.model.profile import format_cycles
-from darc.model.snapshot import ProgramFigures, Why
+from darc.model.snapshot import ProgramFigures
+from darc.model.why import Why
 
 NAME_WIDTH = 200
 """Columns that a name takes in a view at most."""

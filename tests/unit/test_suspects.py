@@ -25,10 +25,10 @@ from darc.model.ops import KeptOps, ObjectKind, Off, OffReason, Op, OpClass, Sum
 from darc.model.parameters import Parameters, Probes
 from darc.model.part import parts_of
 from darc.model.profile import OCTAVES
-from darc.model.snapshot import Answer, ProgramFigures, Snapshot, Why
+from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
-from darc.model.why import Verdict
+from darc.model.why import Answer, Verdict, Why
 from darc.search.descent import end_where_it_is, ended_paths, open_paths
 from darc.search.suspects import (
     agree,

@@ -24,7 +24,8 @@ from darc.model.functionset import FunctionProfile, FunctionSet
 from darc.model.parameters import AUTO_START_OPS, Parameters
 from darc.model.peaks import choose_peak
 from darc.model.profile import OCTAVES
-from darc.model.snapshot import Snapshot, Why
+from darc.model.snapshot import Snapshot
+from darc.model.why import Why
 from darc.saved.storage import Stored
 
 _TO_SEE = 10

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from darc.model.errors import DarcError, UsageError
 from darc.model.shares import is_minor
-from darc.model.snapshot import Snapshot, Why
-from darc.model.why import Verdict
+from darc.model.snapshot import Snapshot
+from darc.model.why import Verdict, Why
 from darc.saved.files import replace_file
 from darc.views.exporters import EXPORTERS
 from darc.views.style import Style

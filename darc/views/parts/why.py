@@ -8,8 +8,8 @@ from typing import Any
 from rich.text import Text
 
 from darc.model.functionset import FunctionProfile
-from darc.model.snapshot import Answer, Snapshot, Why
-from darc.model.why import Suspect, Tail
+from darc.model.snapshot import Snapshot
+from darc.model.why import Answer, Suspect, Tail, Why
 from darc.saved.sets import function_to_json
 from darc.views.jsonvalues import path_to_json, waits_to_json
 from darc.views.parts.part import PartView
