@@ -161,11 +161,11 @@ def _handlers_in(target: Target, memory: procfs.MemoryFile, pid: int, noted: jou
     """Whether handlers of signals have interrupted borrowed code, and come back to it: that stays
     then."""
     code = [range(at, at + len(one.place.written)) for at, one in noted.passages.items()]
-    saved = interrupted(target, memory, pid, code).values() if code else ()
+    saved = interrupted(target, memory, pid).values() if code else ()
     for address, place in zip(list(noted.passages), code, strict=True):
         if any(pc in place for pc in saved):
             del noted.passages[address]
-    return bool(saved)
+    return any(pc in place for pc in saved for place in code)
 
 
 def _let_out(target: Target, noted: journal.Left) -> list[int]:

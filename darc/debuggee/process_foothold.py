@@ -362,9 +362,9 @@ class ProcessFoothold(Foothold):
         )
         return with_called(found, self.landings)
 
-    def interrupted(self, inside: Sequence[range]) -> dict[int, int]:
+    def interrupted(self) -> dict[int, int]:
         self._target.memory.flush()
-        return interrupted(self._target, self.memory, self.identity, inside)
+        return interrupted(self._target, self.memory, self.identity)
 
     def _unmap(self, places: Sequence[tuple[int, int]], kept: Sequence[range] = ()) -> None:
         for start, size in list(places):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import contextlib
 import itertools
 import struct
@@ -13,7 +12,7 @@ from darc.code.processor import STACK_POINTER, THREAD_POINTER
 from darc.debuggee import procfs, stackcopies
 from darc.debuggee.gaps import without
 from darc.debuggee.procfs import MemoryFile, regions
-from darc.debuggee.wordscan import WordScan, own_pages
+from darc.debuggee.wordscan import WordScan, own_pages, saved_counters
 from darc.model.errors import TargetError
 from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.target import Region, Target
@@ -89,11 +88,9 @@ def references(
     return frozenset(found)
 
 
-def interrupted(
-    target: Target, memory: MemoryFile, pid: int, inside: Sequence[range]
-) -> dict[int, int]:
-    """Program counters in the ranges ``inside`` that the kernel has saved for handlers of signals
-    which have not come back yet, by where they are: on the threads' stacks, and wherever else a
+def interrupted(target: Target, memory: MemoryFile, pid: int) -> dict[int, int]:
+    """Program counters that the kernel has saved for handlers of signals which have not come back
+    yet, by where they are, and what looks like some: on the threads' stacks, and wherever else a
     fiber may rest whose handler has changed to another one, as far as that is little memory.
 
     Raises:
@@ -117,15 +114,7 @@ def interrupted(
     rest = [*own_pages(pid, private), *own_pages(pid, shared, shared=True)]
     if sum(map(len, rest)) > _SEARCHED_FOR_INTERRUPTED:
         rest = []
-    ordered = sorted(inside, key=lambda one: one.start)  # thousands, for a set of functions
-    starts = [one.start for one in ordered]
-    found, scan = dict[int, int](), WordScan(inside)
-    for part in (*stacks, *rest):
-        for place, word in scan.words(memory, part, passes_over=True):
-            at = bisect.bisect_right(starts, word) - 1
-            if at >= 0 and word in ordered[at] and _is_saved(memory, place, part):
-                found[place] = word
-    return found
+    return {at: pc for part in (*stacks, *rest) for at, pc in saved_counters(memory, part)}
 
 
 def extents(landings: Iterable[ReturnLandings]) -> list[range]:

@@ -25,6 +25,9 @@ _CHUNK = 1 << 18
 
 _ROOM = 4096
 
+_AROUND_SAVED = 24
+"""Bytes before and behind a saved program counter by which it is told."""
+
 _PAGE = 4096
 _ENTRY = 8
 _PAGES_ASKED = 1 << 13
@@ -44,6 +47,11 @@ def _library() -> ctypes.CDLL:
     library.wordscan.restype = ctypes.c_size_t
     library.wordscan.argtypes = (
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(_Cluster), ctypes.c_size_t),
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
+    )
+    library.savedscan.restype = ctypes.c_size_t
+    library.savedscan.argtypes = (
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64),
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
     )
     library.ownpages.restype = ctypes.c_size_t
@@ -89,6 +97,28 @@ def _own(pagemap: int, part: range, shared: bool) -> list[range]:
     if found:
         found[0] = range(max(found[0].start, part.start), found[0].stop)
     return found
+
+
+def saved_counters(memory: MemoryFile, part: range) -> Iterator[tuple[int, int]]:
+    """Where in ``part`` of the memory, whose bounds are multiples of 8, what looks like a program
+    counter is that the kernel has saved for a signal's handler (``struct sigcontext``), and which.
+    What cannot be read is passed over."""
+    buffer, found = ctypes.create_string_buffer(_CHUNK), (ctypes.c_uint32 * _ROOM)()
+    view = memoryview(buffer)
+    for at in range(part.start, part.stop - _AROUND_SAVED, _CHUNK - _AROUND_SAVED):
+        size = min(_CHUNK, part.stop - at)
+        try:
+            memory.read_into(at, view[:size])
+        except TargetError:
+            continue
+        next_word, count = ctypes.c_size_t(1), size // 8
+        while next_word.value < count:
+            noted = _library().savedscan(
+                *(buffer, count, at, found, _ROOM, ctypes.byref(next_word))
+            )
+            for number in found[:noted]:
+                place = number * 8
+                yield at + place, int.from_bytes(view[place : place + 8], "little")
 
 
 class WordScan:

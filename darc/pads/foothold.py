@@ -211,10 +211,10 @@ class Foothold(ABC):
         was replaced."""
         return []
 
-    def interrupted(self, inside: Sequence[range]) -> Mapping[int, int]:
-        """Program counters in these ranges that were saved for handlers of signals, which have not
-        come back yet: by where in memory they are. None where there are no such handlers."""
-        del inside
+    def interrupted(self) -> Mapping[int, int]:
+        """Program counters that were saved for handlers of signals, which have not come back yet:
+        by where in memory they are, and of what looks like some. None where there are no such
+        handlers."""
         return {}
 
     def retire(self) -> None:

@@ -3,7 +3,7 @@ are ready to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from darc.code.program import Program
 from darc.model.errors import TargetError, UnsupportedError
@@ -68,16 +68,16 @@ class GuardPads:
         places = list(self._places(self._program))
         if self._wait_places is not None and self._puts_waits:
             places += self._wait_places(self._program)
+        wanted: dict[int, tuple[Guard, str]] = {}
         for kind, address, name in places:
-            if address in guarded or (kind.is_of_waits and self._is_f0(address)):
-                continue
-            guarded.add(address)
-            why = self._put_one(address, kind)
-            if why is not None and kind is Guard.HIDE:
+            if address not in guarded and not (kind.is_of_waits and self._is_f0(address)):
+                wanted.setdefault(address, (kind, name))
+        for kind, name, why in self._put_all(wanted):
+            if kind is Guard.HIDE:
                 raise UnsupportedError(
                     f"the program's exceptions cannot be followed: {name}: {why}"
                 )
-            if why is not None and kind is not Guard.END:
+            if kind is not Guard.END:
                 problems.append(f"{name}: {why}")
         return problems
 
@@ -118,17 +118,18 @@ class GuardPads:
         ones could not be."""
         self._puts_waits = True
         guarded = self._guarded()
-        problems = []
-        for address, (kind, name) in self._waits.items():
-            if address in guarded:
-                continue
-            why = self._put_one(address, kind)
-            if why is not None:
-                problems.append(f"{name}: {why}")
-        return problems
+        wanted = {address: one for address, one in self._waits.items() if address not in guarded}
+        return [f"{name}: {why}" for _, name, why in self._put_all(wanted)]
 
     def _guarded(self) -> set[int]:
         return {*self._standing, *(patch.address for patch in self.patches)}
+
+    def _put_all(self, wanted: Mapping[int, tuple[Guard, str]]) -> list[tuple[Guard, str, str]]:
+        """Puts a pad at each of these places; those that take none, and why. Together, as memory is
+        looked through for what handlers of signals come back to: once for all."""
+        with self._patcher.together():
+            told = [(*one, self._put_one(at, one[0])) for at, one in wanted.items()]
+        return [(kind, name, why) for kind, name, why in told if why is not None]
 
     def _put_one(self, address: int, kind: Guard) -> str | None:
         made = self._prepared.pop(address, None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from darc.agent.memory import AgentMemory
@@ -81,7 +81,7 @@ class Patcher:
         target: Target,
         program: Program,
         tables: AgentMemory,
-        interrupted: Callable[[Sequence[range]], Mapping[int, int]] = lambda inside: {},
+        interrupted: Callable[[], Mapping[int, int]] = dict,
     ) -> None:
         """``interrupted`` is :meth:`darc.pads.foothold.Foothold.interrupted`."""
         self._target = target
@@ -95,11 +95,10 @@ class Patcher:
         """While several patches are made together: the sites of those taken back."""
         self._counters: tuple[int, dict[int, int]] | None = None
         """Where threads stand, while several patches are made together, and at which stop."""
-        self._noted: dict[int, Patch] = {}
-        """Patches that are about to be activated, by their addresses."""
-        self._saved: tuple[frozenset[int], dict[int, int]] | None = None
-        """While several patches are made together: where handlers of signals come back to among
-        what patches at these addresses displace, by where that is saved."""
+        self._saved: dict[int, int] | None = None
+        """While several patches are made together: where handlers of signals come back to, by where
+        that is saved. To look through memory takes milliseconds, and there may be a hundred
+        patches."""
         self._has_guards = self._has_others = False
         """While several patches are made together: guards that wait to be put in, and others that
         wait to be taken out. What waits is written by addresses, and the debugger may be killed
@@ -117,7 +116,6 @@ class Patcher:
     def note(self, patches: Iterable[Patch]) -> None:
         """Has the journal know them in one piece: they are many, and about to be activated."""
         new = [patch for patch in patches if patch.cell is None and not patch.in_place]
-        self._noted = {patch.address: patch for patch in new}
         self._target.journal.patches([patch.place for patch in new])
 
     def activate(self, patch: Patch) -> None:
@@ -331,9 +329,8 @@ class Patcher:
         """Handlers of signals that have come between the instructions which are written over come
         back to these in the pad: where a thread, or a fiber that rests, is in one for a while."""
         inside = _middle(patch)
-        for place, pc in list(self._saved_counters(patch).items()):
-            if pc not in inside:
-                continue
+        saved = self._saved_counters()
+        for place, pc in [(place, pc) for place, pc in saved.items() if pc in inside]:
             if pc not in patch.moved:
                 raise TargetError(
                     f"a signal's handler comes back into the bytes to patch at {patch.address:#x}: "
@@ -341,21 +338,14 @@ class Patcher:
                 )
             self._target.memory.flush()  # the pad is there
             self._target.memory.write(place, struct.pack("<Q", patch.moved[pc]))
+            saved[place] = patch.moved[pc]
 
-    def _saved_counters(self, patch: Patch) -> Mapping[int, int]:
-        """For all patches at once that may be put in at this stop: there may be thousands."""
-        if self._saved is not None and patch.address in self._saved[0]:
-            return self._saved[1]
-        known = {**self._noted, **self._active, patch.address: patch}
-        through = {p.through.address: p.through for p in known.values() if p.through is not None}
-        wanted = [
-            one
-            for one in {**through, **known}.values()
-            if len(one.displaced) > 1 and not one.in_place
-        ]
-        found = dict(self._interrupted([_middle(one) for one in wanted]))
+    def _saved_counters(self) -> dict[int, int]:
+        if self._saved is not None:
+            return self._saved
+        found = dict(self._interrupted())
         if self._taken is not None:
-            self._saved = frozenset(one.address for one in wanted), found
+            self._saved = found
         return found
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from darc.debuggee import procfs
 from darc.debuggee.references import restore_copies
-from darc.debuggee.wordscan import WordScan, own_pages
+from darc.debuggee.wordscan import WordScan, own_pages, saved_counters
 from darc.model.errors import TargetError
 from darc.pads.returns import ReturnLandings
 
@@ -59,6 +59,55 @@ def test_more_words_than_there_is_room_for_at_a_time() -> None:
     with procfs.MemoryFile(os.getpid()) as memory:
         found = WordScan([range(words[0], words[0] + 1)]).words(memory, range(at, at + 2_400_000))
         assert [place for place, _ in found] == list(range(at, at + 2_400_000, 8))
+
+
+_CHUNK = 1 << 18
+"""Bytes that are looked through at a time."""
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.integers(0, 3 * _CHUNK // 8),
+            st.builds(int.__add__, st.sampled_from([_CHUNK // 8, _CHUNK // 4]), st.integers(-9, 9)),
+        ),
+        max_size=6,
+    ),
+    st.sampled_from([0, 3, 2 * _CHUNK // 8 - 1, 3 * _CHUNK // 8]),
+    st.sampled_from(["right", "stack", "flags", "reserved", "segment"]),
+)
+def test_what_is_saved_for_handlers_is_found_wherever_it_is(
+    places: list[int], count: int, wrong: str
+) -> None:
+    """A stack pointer that is further up, the program counter, the flags, and a program's segment:
+    at the ends of what is read at a time as well, and with nothing missing."""
+    raw = (ctypes.c_uint64 * (count + 1))()
+    at = ctypes.addressof(raw)
+    words = [0] * count
+    flags = {"flags": 0x244, "reserved": 0x246 | 1 << 22}.get(wrong, 0x246)
+    for place in places:
+        frame = [
+            at + 8 * place + (0 if wrong == "stack" else 4096),
+            0x5555_5555_1234 + place,
+            flags,
+            0x2B if wrong == "segment" else 0x2B_0000_0000_0033,
+        ]
+        if place >= 1 and place + 2 < count:
+            words[place - 1 : place + 3] = frame
+    ctypes.memmove(raw, struct.pack(f"<{count}Q", *words), 8 * count)
+    with procfs.MemoryFile(os.getpid()) as memory:
+        found = dict(saved_counters(memory, range(at, at + 8 * count)))
+    wanted = {
+        at + 8 * i: words[i]
+        for i in range(1, count - 2)
+        if words[i + 2] & 0xFFFF == 0x33
+        and words[i + 1] >> 22 == 0
+        and words[i + 1] & 2
+        and at + 8 * i < words[i - 1] < at + 8 * i + (8 << 20)
+    }
+    assert found == wanted
+    if wrong == "right" and len(set(places)) == 1 and 1 <= places[0] < count - 2:
+        assert found == {at + 8 * places[0]: 0x5555_5555_1234 + places[0]}
 
 
 def test_what_cannot_be_read_is_not_taken_for_empty() -> None:

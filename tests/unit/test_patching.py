@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -370,10 +370,7 @@ def interrupted(world: World, pc: int) -> Patcher:
     """A patcher in a program of which a handler has come as a thread was at ``pc``."""
     world.target.map(SAVED, struct.pack("<Q", pc))
 
-    def saved(inside: Sequence[range]) -> Mapping[int, int]:
-        return {SAVED: pc} if any(pc in one for one in inside) else {}
-
-    return Patcher(world.target, world, world, saved)  # type: ignore[arg-type]
+    return Patcher(world.target, world, world, lambda: {SAVED: pc})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("together", [False, True])
