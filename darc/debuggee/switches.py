@@ -155,50 +155,35 @@ class ClockPairs:
 
     def __init__(self, hz: int) -> None:
         self._hz = hz
-        self._pairs: list[tuple[int, int]] = []
+        self._cycles: list[int] = []
+        self._ns: list[int] = []
 
     def read(self) -> None:
         """Once more."""
-        self._pairs.append(clock.raw_pair())
-        if len(self._pairs) > _MOST_PAIRS:
-            self._pairs[1:-1] = self._pairs[2:-1:2]
+        for times, now in zip((self._cycles, self._ns), clock.raw_pair(), strict=True):
+            times.append(now)
+            if len(times) > _MOST_PAIRS:
+                times[1:-1] = times[2:-1:2]
 
     def to_ns(self, cycles: int) -> int:
         """The clock when the counter was there."""
-        return self._mapped(cycles, 0, 1, 1e9 / self._hz)
+        return _mapped(cycles, self._cycles, self._ns, 1e9 / self._hz)
 
     def to_cycles(self, ns: int) -> int:
         """The counter when the clock was there."""
-        return self._mapped(ns, 1, 0, self._hz / 1e9)
-
-    def _mapped(self, value: int, source: int, result: int, otherwise: float) -> int:
-        pairs = self._pairs
-        at = _behind(pairs, value, source)
-        first, last = pairs[max(at - 1, 0)], pairs[min(at, len(pairs) - 1)]
-        if at in (0, len(pairs)):  # beyond all that was read
-            near = first if at else last
-            first, last = (pairs[0], pairs[-1])
-            rate = _rate(first, last, source, result) or otherwise
-            return near[result] + round((value - near[source]) * rate)
-        rate = _rate(first, last, source, result) or otherwise
-        return first[result] + round((value - first[source]) * rate)
+        return _mapped(ns, self._ns, self._cycles, self._hz / 1e9)
 
 
-def _behind(pairs: Sequence[tuple[int, int]], value: int, by: int) -> int:
-    """Behind which of the pairs, which rise, a value comes."""
-    low, high = 0, len(pairs)
-    while low < high:
-        middle = (low + high) // 2
-        if pairs[middle][by] <= value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-def _rate(first: tuple[int, int], last: tuple[int, int], source: int, result: int) -> float:
-    across = last[source] - first[source]
-    return (last[result] - first[result]) / across if across > 0 else 0.0
+def _mapped(value: int, known: Sequence[int], others: Sequence[int], otherwise: float) -> int:
+    """What ``others`` have where ``known``, which rise likewise, have the value. Beyond all that is
+    known at the mean rate; where there is one pair alone, by ``otherwise``."""
+    at = bisect.bisect_right(known, value)
+    near, first, last = at - 1, at - 1, at
+    if at in (0, len(known)):
+        near, first, last = (at and at - 1), 0, len(known) - 1
+    across = known[last] - known[first]
+    rate = (others[last] - others[first]) / across if across > 0 else 0.0
+    return others[near] + round((value - known[near]) * (rate or otherwise))
 
 
 class Switches(OffWatch):

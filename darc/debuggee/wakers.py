@@ -13,7 +13,7 @@ import contextlib
 import os
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +62,28 @@ class _Process:
     """Its mappings that are executed, of files."""
 
 
+@dataclass(frozen=True)
+class _Chunk:
+    """What was taken out of a ring at one time."""
+
+    size: int
+    """Bytes of the records."""
+    first: int
+    last: int
+    """When the first and the last waking was, in ns; where there was none, the last is before."""
+    of_woken: Mapping[int, Sequence[Waking]]
+    """By who was woken, by time."""
+
+    @classmethod
+    def of(cls, size: int, wakings: Sequence[Waking]) -> _Chunk:
+        """``wakings`` are in the order of time."""
+        of_woken: dict[int, list[Waking]] = {}
+        for one in wakings:
+            of_woken.setdefault(one.woken, []).append(one)
+        first, last = (wakings[0].time, wakings[-1].time) if wakings else (0, -1)
+        return cls(size, first, last, of_woken)
+
+
 class Wakers:
     """Watches who wakes the threads of one process, until :meth:`close`. Not by two threads at one
     time."""
@@ -72,13 +94,11 @@ class Wakers:
         """
         self._pid = pid
         self._rings: list[Ring] = []
-        self._chunks: deque[tuple[int, tuple[Waking, ...]]] = deque()
-        """What was taken out of a ring at one time: the records' bytes, and what they tell. They
-        are read while the program runs, not at the stop at which somebody asks."""
+        self._chunks: deque[_Chunk] = deque()
+        """They are read while the program runs, not at the stop at which somebody asks."""
         self._size = 0
-        self._read: tuple[int, dict[int, list[Waking]]] = 0, {}
-        """Of so many chunks, by who was woken, by time."""
-        self._taken = 0
+        self._code: frozenset[Region] | None = None
+        """The program's own, as it was when somebody asked first since the last chunk."""
         self._filter = ""
         self._processes: dict[int, _Process] = {}
         number = _number()
@@ -109,14 +129,14 @@ class Wakers:
         """Takes down what has happened, and who that was, as long as they are there."""
         for ring in self._rings:
             if data := ring.take().data:
-                found = tuple(perf.wakings(data))
-                self._taken += 1
-                self._chunks.append((len(data), found))
+                found = sorted(perf.wakings(data), key=_time)
+                self._chunks.append(_Chunk.of(len(data), found))
                 self._size += len(data)
+                self._code = None
                 for waking in found:
                     self._meet(waking)
         while self._size > _KEPT_BYTES:
-            self._size -= self._chunks.popleft()[0]
+            self._size -= self._chunks.popleft().size
         wanted = self._wanted()
         if wanted != self._filter and self._rings:
             self._filter = wanted
@@ -144,20 +164,16 @@ class Wakers:
     ) -> tuple[Event, ...]:
         """Who woke the thread from ``begin`` to ``end``, in ns of CLOCK_MONOTONIC_RAW, by time;
         ``cycles`` maps that to the time-stamp counter."""
-        if self._read[0] != self._taken:
-            woken: dict[int, list[Waking]] = {}
-            for _, found in self._chunks:
-                for one in found:
-                    woken.setdefault(one.woken, []).append(one)
-            for times in woken.values():
-                times.sort(key=_time)
-            self._read = self._taken, woken
-        own = self._processes.get(self._pid)
-        code = own.code if own is not None else _code(self._pid)
-        known = self._read[1].get(thread, [])
-        first = bisect.bisect_left(known, begin, key=_time)
-        last = bisect.bisect_right(known, end, key=_time)
-        return tuple(self._event(one, code, cycles(one.time)) for one in known[first:last])
+        if self._code is None:
+            own = self._processes.get(self._pid)
+            self._code = own.code if own is not None else _code(self._pid)
+        found: list[Waking] = []
+        for chunk in self._chunks:
+            if chunk.first <= end and chunk.last >= begin and (known := chunk.of_woken.get(thread)):
+                first = bisect.bisect_left(known, begin, key=_time)
+                found += known[first : bisect.bisect_right(known, end, key=_time)]
+        found.sort(key=_time)
+        return tuple(self._event(one, self._code, cycles(one.time)) for one in found)
 
     def _event(self, one: Waking, code: frozenset[Region], time: int) -> Event:
         by = By.TASK
