@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import itertools
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from darc.code.processor import STACK_POINTER, THREAD_POINTER
 from darc.debuggee import procfs, stackcopies
@@ -16,6 +18,8 @@ from darc.debuggee.wordscan import WordScan, own_pages, saved_counters
 from darc.model.errors import TargetError
 from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.target import Region, Target
+
+_One = TypeVar("_One")
 
 _SHARED = ("/dev/zero", "/memfd:", "/dev/shm/", "/SYSV")
 """How ``/proc/PID/maps`` calls memory that is shared, and no file's."""
@@ -59,10 +63,10 @@ def references(
         base = target.threads.read_register(thread, THREAD_POINTER)
         stacks.append(_Stack(stack, base, is_first=thread == pid))
     private, shared, dead = list[range](), list[range](), list[range]()
-    for region in regions(pid):
-        if "w" not in region.permissions or not _may_have_stacks(region):
-            continue
-        live = _live_part(region, stacks)
+    mapped = [one for one in regions(pid) if "w" in one.permissions and _may_have_stacks(one)]
+    standing = _by_region(mapped, [(one.pointer, one) for one in stacks])
+    for region in mapped:
+        live = _live_part(region, standing.get(region.start, ()))
         parts = without(range(live, region.end), besides)
         if any(len(part) > stackcopies.LARGEST for part in parts):
             return None
@@ -100,16 +104,21 @@ def interrupted(target: Target, memory: MemoryFile, pid: int) -> dict[int, int]:
         return {}
     mapped = [one for one in regions(pid) if "w" in one.permissions and _may_have_stacks(one)]
     stacks, private, shared = list[range](), list[range](), list[range]()
+    pointers = list[int]()
     for thread in target.threads.ids():
         pointer = procfs.stack_pointer(thread)
         if pointer is None:
             pointer = target.threads.read_register(thread, STACK_POINTER)
-        for region in mapped:
-            if region.start <= pointer < region.end:
-                stacks.append(range(pointer // 8 * 8, min(region.end, pointer + _FARTHEST)))
+        pointers.append(pointer)
+    standing = _by_region(mapped, [(pointer, pointer) for pointer in pointers])
     for region in mapped:
+        own = [
+            range(pointer // 8 * 8, min(region.end, pointer + _FARTHEST))
+            for pointer in standing.get(region.start, ())
+        ]
+        stacks += own
         if region.end - region.start <= stackcopies.LARGEST:
-            parts = without(range(region.start, region.end), stacks)
+            parts = without(range(region.start, region.end), own)
             (private if "p" in region.permissions else shared).extend(parts)
     rest = [*own_pages(pid, private), *own_pages(pid, shared, shared=True)]
     if sum(map(len, rest)) > _SEARCHED_FOR_INTERRUPTED:
@@ -173,15 +182,26 @@ def _may_have_stacks(region: Region) -> bool:
     return "p" in region.permissions or region.path.startswith(_SHARED)
 
 
+def _by_region(
+    mapped: Sequence[Region], stacks: Iterable[tuple[int, _One]]
+) -> dict[int, list[_One]]:
+    """Those whose stack pointers are in a region of memory, by where that begins: of both there may
+    be thousands."""
+    starts, found = [one.start for one in mapped], dict[int, list[_One]]()
+    for pointer, stack in stacks:
+        at = bisect.bisect_right(starts, pointer) - 1
+        if at >= 0 and pointer < mapped[at].end:
+            found.setdefault(starts[at], []).append(stack)
+    return found
+
+
 def _live_part(region: Region, stacks: Iterable[_Stack]) -> int:
-    """Where what lives in a region begins: what is below the stack pointer of a thread is nobody's
-    as a rule, on the first thread's stack, and where the C library has put another one's storage
-    behind it. The stacks of fibers may lie there as well, in a frame's array: see
-    :func:`_is_saved`."""
+    """Where what lives in a region with these stacks begins: what is below the stack pointer of a
+    thread is nobody's as a rule, on the first thread's stack, and where the C library has put
+    another one's storage behind it. The stacks of fibers may lie there as well, in a frame's array:
+    see :func:`_is_saved`."""
     for stack in stacks:
-        if region.start <= stack.pointer < region.end and (
-            region.path == "[stack]" if stack.is_first else stack.pointer < stack.base < region.end
-        ):
+        if region.path == "[stack]" if stack.is_first else stack.pointer < stack.base < region.end:
             return stack.pointer // 8 * 8
     return region.start
 
