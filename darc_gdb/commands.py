@@ -159,7 +159,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
         waiting = ctrlc.patient(handler)
         registry.connect(waiting)
         undo.callback(registry.disconnect, waiting)
-    _LeaveHook(leaving, undo)
+    _LeaveHook(app, leaving, undo)
     _ContinueHook(app, undo)
     _GoHook(undo)
     _BeginHook(undo)
@@ -172,19 +172,41 @@ def _complain(app: App, error: Exception) -> None:
 class _LeaveHook(gdb.Command):
     """Called by gdb before the program is let go or killed: takes darc's probes out of it."""
 
-    def __init__(self, leaving: Leaving, undo: contextlib.ExitStack) -> None:
+    def __init__(self, app: App, leaving: Leaving, undo: contextlib.ExitStack) -> None:
         super().__init__("maintenance darc-leave", gdb.COMMAND_MAINTENANCE)
+        self._app = app
         self._leaving = leaving
+        self._is_told = False
         for command in ("detach", "disconnect"):
             _hook(command, "maintenance darc-leave", undo)
-        _hook("kill", "maintenance darc-leave kill", undo)
+        for command in ("kill", "quit"):
+            _hook(command, f"maintenance darc-leave {command}", undo)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         with ctrlc.waits():  # what was to be taken out half way would stay in
             if argument == "kill":
                 self._leaving.on_kill()
+            elif argument == "quit":  # gdb tells when it does: the user may not want to, after all
+                self._check_once()
             else:
+                self._check()
                 self._leaving.on_leave()
+
+    def _check(self, also: str = "") -> None:
+        try:
+            self._leaving.check()
+        except DarcError as error:
+            raise gdb.GdbError(f"{_tell(self._app, error)}{also}") from None
+
+    def _check_once(self) -> None:
+        """Who asks again wants to leave in any case."""
+        self._is_told, is_again = False, self._is_told
+        if not is_again:
+            try:
+                self._check(", or 'quit' again: the probes stay in it then, asleep")
+            except gdb.GdbError:
+                self._is_told = True
+                raise
 
 
 class _ContinueHook(gdb.Command):

@@ -42,6 +42,15 @@ class Leaving:
         except Exception as error:
             self._target.listeners.failed(error)
 
+    def check(self) -> None:
+        """The user wants gdb to let the program go.
+
+        Raises:
+            UsageError: probes would stay in it.
+        """
+        with at_home(self._app, self._target):
+            self._app.check_leaving()
+
     def on_kill(self) -> None:
         """Before gdb kills the program, if the user agrees to that."""
         if self._app.may_be_killed():

@@ -261,6 +261,9 @@ class App:
         if not (self._session is not None and self._session.alive) and self._take_out_anothers():
             return
         session = self.need_session()
+        if session.left_behind is not None and self._target.state is not State.STOPPED:
+            self.emit(f"darc: {session.left_behind}")
+            return
         if session.alive:
             self.need_stopped()
             session.stop()
@@ -511,7 +514,9 @@ class App:
             if stopped or self._target.state is State.STOPPED:
                 session.stop()
             elif self._target.attached and session.debuggee.is_readable_while_it_runs:
-                session.abandon(f"the program was let go of while it ran: {_ASLEEP}")
+                why = f"the program was let go of while it ran: {_ASLEEP}"
+                session.abandon(why)
+                self.emit(f"darc: {why}")
             else:
                 session.program_ended()
         if not stopped and self._target.attached:
@@ -520,6 +525,21 @@ class App:
         self._stay.end()
         if is_untold:
             self._tell_by_then()
+
+    def check_leaving(self) -> None:
+        """The user is about to have the debugger let the program go.
+
+        Raises:
+            UsageError: it runs, and has probes in its code, which could not be taken out.
+        """
+        session, target = self._session, self._target
+        if session is None or not session.alive or session.paused or not target.attached:
+            return
+        if target.state is State.RUNNING and session.debuggee.is_readable_while_it_runs:
+            raise UsageError(
+                "the program runs, and darc's probes come out only while it stands still: type "
+                "'interrupt' first"
+            )
 
     def stop_to_leave(self) -> None:
         """The debugger is about to leave the program, which has stopped for that alone: every probe

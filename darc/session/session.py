@@ -120,6 +120,8 @@ class Session:
         self._switches = SwitchWatch(debuggee.watch_switches, self.note)
         self._taken_out: list[str] = []
         """What is to say of what an earlier debugger had left."""
+        self.left_behind: str | None = None
+        """Why probes of it are still in a program that lives, and what to do about it."""
         self._unless_called: str | None = None
         """What to say where no call of f0 was seen."""
         self.collector: Collector
@@ -276,6 +278,7 @@ class Session:
             self.analysis.close(Status.STOPPED, alive=True)
 
         self.notes.append(why)
+        self.left_behind = why
         self._unless_damaged(close, None)
         if not self._alive:
             return

@@ -256,6 +256,28 @@ def test_the_debugger_lets_the_program_go(user: User) -> None:
     assert user.debuggee.farewells == [False]
 
 
+def test_the_debugger_lets_go_of_a_program_that_runs(user: User) -> None:
+    """Nothing can be taken out of it: that is refused, and where it happens all the same, told, at
+    once and whenever the user asks for what cannot be."""
+    user.app.check_leaving()
+    user.start()
+    user.go_on(10)
+    user.target.was_attached = True
+    user.app.check_leaving()
+    user.app.before_continue()
+    user.target.running = True
+    with pytest.raises(UsageError, match="type 'interrupt' first"):
+        user.app.check_leaving()
+    user.app.on_leave()
+    asleep = "the program was let go of while it ran: the probes in it sleep; attach to it again"
+    assert asleep in user.said
+    assert asleep in "".join(user.app.snapshot().notes)
+    user.target.end()
+    commands.run(user.app, "stop", "")
+    assert asleep in (told := user.said)
+    assert "every probe is out" not in told
+
+
 @pytest.mark.parametrize(("size", "is_told"), [(2 << 20, False), (13 << 20, True)])
 def test_memory_that_stays_in_a_program_is_told_of(user: User, size: int, is_told: bool) -> None:
     foothold = SimpleNamespace(size=size, give_back=lambda: False, close=lambda: None)
