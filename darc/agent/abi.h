@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 48
+#define DARC_ABI_VERSION 49
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -65,12 +65,13 @@ typedef unsigned long u64;
 #define DARC_KEPT_OPS 32
 #define DARC_MAX_SPANS 160        /* calls of an op, */
 #define DARC_MAX_SUMS 64          /* and fnodes of it */
-#define DARC_MAX_EVENTS 32         /* what it waited for, and who released that: of more, the first ones stay */
-#define DARC_FIRST_EVENTS 8
-#define DARC_EVENT_WORDS 40        /* of the stack of who did */
+#define DARC_MAX_EVENTS 32         /* what it waited for, and who released that; of more, those that are like one of */
+#define DARC_FIRST_EVENTS 8        /* these are added to it, the first ones stay, and of the others the last ones */
+#define DARC_APART_EVENTS 4       /* so many are written down one by one, whatever they are like */
+#define DARC_EVENT_WORDS 37        /* of the stack of who did */
 #define DARC_MAX_SWITCHES 64       /* of an op's task, in a kernel: the first ones stay */
 #define DARC_SHEET_EVENTS 8        /* room for events is taken by sheets of so many, */
-#define DARC_EVENT_SHEETS 4        /* an op's has so many at most, */
+#define DARC_EVENT_SHEETS 4        /* an op's has so many at most, of which the first one is its entry's own, */
 #define DARC_SHEETS 5              /* and one for its switches */
 #define DARC_WAITERS 256           /* ops whose threads may be waiting now, */
 #define DARC_WAIT_HASHES 64        /* found by so many hashes of what they wait for: */
@@ -317,9 +318,9 @@ struct darc_control {
     u64 kept;            /* struct darc_kept *, */
     u64 kept_room;       /* and how many there are */
     u64 kept_next;       /* atomic; where room is looked for next */
-    u64 sheets;          /* struct darc_sheet *, */
+    u64 sheets;          /* struct darc_sheet *: one for each of kept, and more for all, */
     u64 sheet_room;      /* how many there are, */
-    u64 sheet_next;      /* atomic; and how many were asked for since all were free */
+    u64 sheet_next;      /* atomic; and how many of those for all were asked for since they were free */
     u64 not_kept;        /* atomic; ops that found none */
     u64 not_followed;    /* atomic; waits that found no place */
     u64 moments;         /* in a kernel: struct darc_moment *, as many struct darc_words and DARC_REQUESTS struct darc_request, */
@@ -483,12 +484,15 @@ struct darc_event {
     u64 object;   /* the mutex's address, …, the joined thread's fs base */
     u32 kind;     /* enum darc_event_kind */
     u32 what;     /* enum darc_site_kind of the function that was entered */
-    u32 life;     /* of the thread that releases; of the mutex's owner, as the mutex says */
+    u32 life;     /* of the thread that releases, 0: of several; of the mutex's owner, as the mutex says */
     u32 node;     /* of the innermost open call of that, where it is in an op; DARC_NO_PARENT: none */
     u64 frame;    /* its rbp, */
     u64 stack;    /* where its return address is, */
-    u64 name[2];  /* in a kernel, the task's, */
-    u64 words[DARC_EVENT_WORDS]; /* and the stack from there on, as far as the page goes; 0: nothing */
+    u64 held;     /* atomic; of a release: cycles since the one before, added up; of a wait: how many like it came later */
+    u64 way;      /* a hash of from where it was entered; 0: not asked yet */
+    u64 words[DARC_EVENT_WORDS]; /* the stack from there on, as far as the page goes; 0: nothing */
+    u64 first;    /* TSC of the first one that is added up here */
+    u64 name[2];  /* in a kernel, the task's */
 };
 
 /* A time in which an op's task was off the processor. */
@@ -562,8 +566,10 @@ struct darc_kept {
     u32 sheets[DARC_SHEETS]; /* each atomic; their numbers, from 1 on; 0: none */
     u32 takers;   /* of a condition's mutex: so many releases of it are still to be told since the last signal */
     u32 is_reader; /* 1: its thread waits for a writer; what readers release is not to be told */
-    u32 unused_half;
-    u64 unused;
+    u32 lost_waits; /* that were begun, without room, and without one like them before */
+    u64 since;    /* atomic; TSC of the last release, or when the wait began */
+    u64 began;    /* when that was */
+    u64 unused[7];
     struct darc_span spans[DARC_MAX_SPANS];
     struct darc_span sums[DARC_MAX_SUMS];
 };

@@ -101,8 +101,8 @@ class KeptOpTables:
             spans=tuple(spans),
             sums=tuple(sorted(sums, key=lambda one: one.node)),
             events=tuple(self.events(entry, values["event_count"], range(start, end))),
-            lost_events=max(0, values["event_count"] - limits["DARC_MAX_EVENTS"])
-            + values["lost_events"],
+            lost_events=values["lost_events"],
+            lost_waits=values["lost_waits"],
             switches=tuple(self._switches(entry, values["switch_count"], range(start, end + 1))),
             lost_switches=self._lost_switches(entry, values["switch_count"]),
         )
@@ -155,6 +155,8 @@ class KeptOpTables:
                     words=words(row[at : at + length]),
                     name=task_name(row[named : named + 16]),
                     is_followed=event["kind"] != blob.constants["DARC_EVENT_UNFOLLOWED"],
+                    first=event["first"],
+                    held=event["held"],
                 )
             )
         return sorted(found, key=lambda event: event.time)

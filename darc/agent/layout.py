@@ -66,8 +66,11 @@ SOON_USED = 4 << 20
 _GUARDS = 384  # sites of guards, and of those that are made ahead of decisions
 _BYTES_PER_NODE = 72  # darc_sum and darc_total
 _KEPT = 70  # ops of both classes, and some that are under way
-_SHEETS = 72  # two for each op of the peak, and some for those of the fastest one
-_SHEETS_OF_EACH = 4  # of threads beside the first, all of which may wait at one time: an op's
+_LATER = 16  # threads that are still to come, of a program that has not run yet
+_MORE_SHEETS = 40  # besides the one of each op, for those that wait often or for many
+_SHEETS_OF_EACH = 8  # of threads beside the first: those are many that wait for each other
+_SHEETS_OF_LATER = 24
+_MOST_SHEETS = 320
 _DEPTHS = 16  # at which calls of a thread are open, on average
 _LEAST_RECORDS = 2048  # most threads may be made later
 _RECORDS_OF_FEW, _FEW_THREADS = 1024, 32  # of a program that has all of its threads
@@ -88,6 +91,8 @@ def room_for(probes: int, threads: int, code: int = 0, *, is_settled: bool = Fal
     contexts = min(_power_of_two(max(threads * 5 // 4 + 1, 4)), MOST_CONTEXTS)
     is_small = is_settled and threads <= _FEW_THREADS
     allowed = min(_CONTEXT_BYTES, contexts * _BYTES_OF_EACH)
+    later, more = (0, 0) if is_settled else (_LATER, _SHEETS_OF_LATER)
+    kept = min(_KEPT + threads + later, Room.kept)
     nodes = _power_of_two(min(max(2 * probes, 32), _MOST_NODES))
     while nodes > _LEAST_NODES and contexts * nodes * _BYTES_PER_NODE > allowed:
         nodes //= 2
@@ -97,8 +102,8 @@ def room_for(probes: int, threads: int, code: int = 0, *, is_settled: bool = Fal
         routes=2 * nodes,
         records=max(_RECORDS_OF_FEW if is_small else _LEAST_RECORDS, records_for_threads(threads)),
         contexts=contexts,
-        kept=min(_KEPT + threads, Room.kept),
-        sheets=min(_SHEETS + _SHEETS_OF_EACH * (threads - 1), Room.sheets),
+        kept=kept,
+        sheets=min(kept + _MORE_SHEETS + more + _SHEETS_OF_EACH * (threads - 1), _MOST_SHEETS),
     )
 
 

@@ -12,14 +12,19 @@ static inline int is_own(const context *ctx, const struct darc_kept *entry)
     return entry && entry->owner == (u64)ctx && entry->serial == ctx->serial;
 }
 
-/* The sheet that is named at this place, once there is one. */
-static COLD struct darc_sheet *sheet_at(control *ctl, u32 *place)
+/* The sheet of an entry that has this index, once there is one. The first one is there for every entry: what it
+ * waited for, without which all else tells nothing, always has room. */
+static COLD struct darc_sheet *sheet_at(control *ctl, struct darc_kept *entry, u32 index)
 {
-    u32 number = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    u32 *place = &entry->sheets[index], number = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (!number && !index) {
+        number = (u32)(entry - (struct darc_kept *)ctl->kept) + 1;
+        __atomic_store_n(place, number, __ATOMIC_RELEASE);
+    }
     if (!number) {
-        if (ctl->sheet_next >= ctl->sheet_room)
+        if (ctl->kept_room + ctl->sheet_next >= ctl->sheet_room)
             return 0;
-        u64 next = __atomic_fetch_add(&ctl->sheet_next, 1, __ATOMIC_RELAXED);
+        u64 next = ctl->kept_room + __atomic_fetch_add(&ctl->sheet_next, 1, __ATOMIC_RELAXED);
         if (next >= ctl->sheet_room)
             return 0;
         /* Where another thread is faster, this one is used by nobody. */
@@ -31,7 +36,7 @@ static COLD struct darc_sheet *sheet_at(control *ctl, u32 *place)
 
 static inline struct darc_switch *switches_of(control *ctl, struct darc_kept *entry)
 {
-    return (struct darc_switch *)sheet_at(ctl, &entry->sheets[DARC_EVENT_SHEETS]);
+    return (struct darc_switch *)sheet_at(ctl, entry, DARC_EVENT_SHEETS);
 }
 
 static inline u32 clipped(u64 value)
@@ -43,6 +48,7 @@ static inline void begin_kept(const context *ctx, struct darc_kept *entry)
 {
     entry->span_count = entry->sum_count = entry->lost = entry->lost_sums = 0;
     entry->event_count = entry->lost_events = entry->waiter_count = entry->switch_count = 0;
+    entry->lost_waits = 0;
     entry->life = ctx->life;
     entry->serial = ctx->serial;
 }
@@ -55,7 +61,7 @@ static COLD struct darc_kept *claim_kept(control *ctl, context *ctx)
         begin_kept(ctx, own);
         return own;
     }
-    for (u32 step = 0; step < DARC_PROBE_LIMIT && ctl->kept_room; step++) {
+    for (u64 step = 0; step < ctl->kept_room; step++) { /* which has as good as one for each thread that waits */
         u64 place = __atomic_fetch_add(&ctl->kept_next, 1, __ATOMIC_RELAXED) % ctl->kept_room, none = 0;
         struct darc_kept *entry = &pool[place];
         if (entry->owner
@@ -67,6 +73,7 @@ static COLD struct darc_kept *claim_kept(control *ctl, context *ctx)
         ctx->kept = (u64)entry;
         return entry;
     }
+    ctx->not_kept = ctx->serial; /* what it would be told of later is not all that it waited for */
     __atomic_fetch_add(&ctl->not_kept, 1, __ATOMIC_RELAXED);
     return 0;
 }

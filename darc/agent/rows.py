@@ -177,6 +177,10 @@ class KeptEvent:
     """Of a kernel's task that does so; empty in an interrupt."""
     is_followed: bool = True
     """Whether those who release it could be told that somebody waits."""
+    first: int = 0
+    """When the first one was that is added up here,"""
+    held: int = 0
+    """and of a release for how many cycles it was held; of a wait, how many like it came later."""
 
 
 @dataclass(frozen=True)
@@ -248,6 +252,8 @@ class KeptOp:
     events: tuple[KeptEvent, ...]
     """By time."""
     lost_events: int
+    lost_waits: int = 0
+    """Of these, how many are waits of which nothing is known."""
     switches: tuple[KeptSwitch, ...] = ()
     """In a kernel: by time."""
     lost_switches: int = 0

@@ -105,7 +105,8 @@ static COLD void watch_wake(control *ctl, struct entered *by)
     struct darc_kept *entry = (struct darc_kept *)ctx->kept;
     if (!is_own(ctx, entry))
         return;
-    struct darc_event *event = note_event(ctl, entry, by, where, DARC_EVENT_RELEASE, running_task(ctl), DARC_NO_PARENT);
+    struct happening now = {where, tsc(), DARC_EVENT_RELEASE, running_task(ctl), DARC_NO_PARENT};
+    struct darc_event *event = note_event(ctl, entry, by, &now);
     if (event && !where)
         copy_name(ctl, event->name);
 }

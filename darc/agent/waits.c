@@ -14,6 +14,7 @@ struct entered {
     u64 frame;                /* rbp */
     u32 what;                 /* enum darc_site_kind */
     u32 shift;                /* its stack goes as far as addresses have the same bits from here on */
+    u64 way;                  /* a hash of from where; 0: not asked yet */
 };
 
 /* Arguments as the entry stub has saved them, seen from the first one. */
@@ -72,32 +73,196 @@ static inline void copy_stack(const struct entered *by, u64 *words, u32 count)
     }
 }
 
-/* 0: there is no room. */
-static struct darc_event *note_event(control *ctl, struct darc_kept *entry, const struct entered *by, u64 object,
-                                     u32 kind, u32 life, u32 node)
+/* A hash of from where something was entered: of those words of a stack that are addresses in files' code. */
+static COLD u64 way_of(const control *ctl, const u64 *words, u32 count)
 {
-    u32 number = __atomic_fetch_add(&entry->event_count, 1, __ATOMIC_RELAXED);
-    if (number >= DARC_MAX_EVENTS)
-        number = DARC_FIRST_EVENTS + (number - DARC_FIRST_EVENTS) % (DARC_MAX_EVENTS - DARC_FIRST_EVENTS);
-    struct darc_sheet *sheet = sheet_at(ctl, &entry->sheets[number / DARC_SHEET_EVENTS]);
-    if (!sheet) {
-        __atomic_fetch_add(&entry->lost_events, 1, __ATOMIC_RELAXED);
-        return 0;
+    u64 way = 0;
+    for (u32 i = 0; i < count; i++)
+        if (!i || ordinary(ctl, words[i]))
+            way = (way ^ words[i] ^ i) * DARC_THREAD_HASH + 1;
+    return way;
+}
+
+static u64 own_way(const control *ctl, struct entered *by)
+{
+    if (!by->way) {
+        u32 count = 1;
+        while (count < DARC_EVENT_WORDS && (by->slot + 8 * count + 7) >> by->shift == by->slot >> by->shift)
+            count++;
+        by->way = way_of(ctl, (const u64 *)by->slot, count);
     }
-    struct darc_event *event = &sheet->events[number % DARC_SHEET_EVENTS];
+    return by->way;
+}
+
+/* Of what happens now; what was entered tells the rest. */
+struct happening {
+    u64 object;
+    u64 time;
+    u32 kind; /* enum darc_event_kind */
+    u32 life, node;
+};
+
+static struct darc_event *event_at(const control *ctl, const struct darc_kept *entry, u32 number)
+{
+    u32 sheet = entry->sheets[number / DARC_SHEET_EVENTS];
+    return sheet ? &((struct darc_sheet *)ctl->sheets)[sheet - 1].events[number % DARC_SHEET_EVENTS] : 0;
+}
+
+static int is_alike(const control *ctl, struct darc_event *event, struct entered *by, const struct happening *now)
+{
+    if (event->object != now->object || event->kind != now->kind || event->what != by->what
+        || event->node != now->node || !event->time || event->words[0] != *(const u64 *)by->slot)
+        return 0;
+    if (!event->way)
+        event->way = way_of(ctl, event->words, DARC_EVENT_WORDS);
+    return event->way == own_way(ctl, by);
+}
+
+/* The one that it can be added to: of the same thread, else of any, if that counts; a release, to one of the same
+ * wait. 0: none. */
+static COLD struct darc_event *alike(const control *ctl, const struct darc_kept *entry, struct entered *by,
+                                     const struct happening *now)
+{
+    struct darc_event *found = 0;
+    for (u32 number = 0; number < DARC_MAX_EVENTS && number < entry->event_count && ctl->code_count; number++) {
+        struct darc_event *event = event_at(ctl, entry, number);
+        if (!event)
+            break;
+        if ((now->kind == DARC_EVENT_RELEASE && event->time < entry->began) || !is_alike(ctl, event, by, now))
+            continue;
+        if (event->life == now->life || now->kind != DARC_EVENT_RELEASE)
+            return event;
+        found = found ? found : event;
+    }
+    return found;
+}
+
+/* For how long whoever releases now had the object, if the one before released it to him. */
+static inline u64 held_until(struct darc_kept *entry, u64 time)
+{
+    return time - __atomic_exchange_n(&entry->since, time, __ATOMIC_ACQ_REL);
+}
+
+/* Whether so many more can be written down one by one. */
+static inline int has_room(control *ctl, struct darc_kept *entry, u32 more)
+{
+    u32 number = entry->event_count + more - 1;
+    return number < DARC_MAX_EVENTS && sheet_at(ctl, entry, number / DARC_SHEET_EVENTS);
+}
+
+/* What its thread waits for first: a condition, where it is to have a mutex after that. */
+static inline int is_what_it_waits_for(const control *ctl, const struct darc_kept *entry, u64 object)
+{
+    return entry->waiter_count < 2 || ctl->waiters[entry->waiters[0] % DARC_WAITERS].object == object;
+}
+
+/* 1 where it is added to another one: when there are some, of the same thread; of any, when there is no room, and of
+ * a condition's mutex, which all have who are woken. */
+static int add_event(control *ctl, struct darc_kept *entry, struct entered *by, const struct happening *now)
+{
+    int is_release = now->kind == DARC_EVENT_RELEASE, is_full = !has_room(ctl, entry, 1 + is_release);
+    if (entry->event_count < DARC_APART_EVENTS || (!is_release && !is_full))
+        return 0;
+    struct darc_event *event = alike(ctl, entry, by, now);
+    if (!event || (event->life != now->life && !is_full && is_what_it_waits_for(ctl, entry, now->object)))
+        return 0;
+    __atomic_fetch_add(&event->held, is_release ? held_until(entry, now->time) : 1, __ATOMIC_RELAXED);
+    if (!is_release)
+        return 1;
+    if (event->life != now->life)
+        event->life = 0;
+    event->time = now->time;
+    return 1;
+}
+
+static int is_one_way(const control *ctl, struct darc_event *one, struct darc_event *other)
+{
+    struct entered by = {.what = other->what, .slot = (u64)other->words, .way = other->way};
+    struct happening then = {other->object, other->time, other->kind, other->life, other->node};
+    if (!other->way)
+        by.way = other->way = way_of(ctl, other->words, DARC_EVENT_WORDS);
+    return is_alike(ctl, one, &by, &then);
+}
+
+/* Releases of this wait from one place are added up, whatever their threads, so that there is room for one from
+ * another place: how long was waited for whom is told by functions first. Whoever signals a condition comes before those
+ * who then have its mutex. 0: none. */
+static COLD struct darc_event *freed(const control *ctl, const struct darc_kept *entry, u64 object)
+{
+    struct darc_event *last = 0, *of_mutex = 0;
+    int is_signal = is_what_it_waits_for(ctl, entry, object);
+    for (u32 number = 0; number < DARC_MAX_EVENTS && number < entry->event_count && ctl->code_count; number++) {
+        struct darc_event *event = event_at(ctl, entry, number);
+        if (!event)
+            break;
+        if (event->kind != DARC_EVENT_RELEASE || event->time < entry->began || event->life == entry->life)
+            continue;
+        if (last && is_one_way(ctl, last, event)) {
+            last->held += event->held;
+            last->time = event->time > last->time ? event->time : last->time;
+            last->first = event->first < last->first ? event->first : last->first;
+            last->life = last->life == event->life ? last->life : 0;
+            return event;
+        }
+        of_mutex = is_signal && event->object != object ? event : of_mutex;
+        last = event;
+    }
+    return of_mutex;
+}
+
+/* Where it is to be written: where there is no room, in the place of an older release. 0: nowhere. The thread's own
+ * release, with which the wait is over, finds a place that no other one has taken. */
+static struct darc_event *place_for_event(control *ctl, struct darc_kept *entry, const struct happening *now)
+{
+    int is_release = now->kind == DARC_EVENT_RELEASE, is_own = is_release && now->life == entry->life;
+    if (has_room(ctl, entry, is_release && !is_own ? 2 : 1)) {
+        u32 number = __atomic_fetch_add(&entry->event_count, 1, __ATOMIC_RELAXED);
+        if (number < DARC_MAX_EVENTS && sheet_at(ctl, entry, number / DARC_SHEET_EVENTS))
+            return event_at(ctl, entry, number);
+    }
+    if (is_own)
+        return 0;
+    struct darc_event *event = is_release ? freed(ctl, entry, now->object) : 0;
+    if (event)
+        return event;
+    u32 lost = __atomic_fetch_add(&entry->lost_events, 1, __ATOMIC_RELAXED);
+    for (u32 step = 0; step < DARC_FIRST_EVENTS; step++) {
+        u32 number = DARC_FIRST_EVENTS + (lost + step) % (DARC_MAX_EVENTS - DARC_FIRST_EVENTS);
+        event = number < entry->event_count ? event_at(ctl, entry, number) : 0;
+        if (event && event->kind == DARC_EVENT_RELEASE)
+            return event;
+    }
+    if (is_release)
+        held_until(entry, now->time); /* by one who will not be known, and by nobody else */
+    entry->lost_waits += !is_release;
+    return 0;
+}
+
+/* 0: it was added to another one, or there is no room. */
+static struct darc_event *note_event(control *ctl, struct darc_kept *entry, struct entered *by,
+                                     const struct happening *now)
+{
+    if (by->what != DARC_WAKE && add_event(ctl, entry, by, now))
+        return 0;
+    struct darc_event *event = place_for_event(ctl, entry, now);
+    if (!event)
+        return 0;
     event->time = 0;
     BARRIER();
-    event->object = object;
-    event->kind = kind;
+    event->object = now->object;
+    event->kind = now->kind;
     event->what = by->what;
-    event->life = life;
-    event->node = node;
+    event->life = now->life;
+    event->node = now->node;
     event->frame = by->frame;
     event->stack = by->slot;
+    event->held = now->kind == DARC_EVENT_RELEASE ? held_until(entry, now->time) : 0;
+    event->way = 0;
+    event->first = now->time;
     event->name[0] = event->name[1] = 0;
     copy_stack(by, event->words, DARC_EVENT_WORDS);
     BARRIER();
-    event->time = tsc();
+    event->time = now->time;
     return event;
 }
 
@@ -139,7 +304,7 @@ static int ask_releasers(control *ctl, struct darc_kept *entry, u64 object)
 
 /* The thread that runs may be about to wait for the object, and for another one after that. owner is who the
  * object says holds it, 0: it says nothing. */
-static COLD void begin_wait(control *ctl, const struct entered *by, u64 object, u64 second, u32 owner)
+static COLD void begin_wait(control *ctl, struct entered *by, u64 object, u64 second, u32 owner)
 {
     context *ctx = find_context(ctl, by->slot, 0);
     if (!ctx || !ctx->op || !ctx->idle || ctx->epoch != ctl->epoch || ctx->not_kept == ctx->serial)
@@ -158,8 +323,10 @@ static COLD void begin_wait(control *ctl, const struct entered *by, u64 object, 
         int is_followed = ask_releasers(ctl, entry, object);
         if (is_followed && second)
             ask_releasers(ctl, entry, second);
-        note_event(ctl, entry, by, object, is_followed ? DARC_EVENT_WAIT : DARC_EVENT_UNFOLLOWED, owner,
-                   own_node(ctx));
+        struct happening now = {object, tsc(), is_followed ? DARC_EVENT_WAIT : DARC_EVENT_UNFOLLOWED, owner,
+                                own_node(ctx)};
+        entry->since = entry->began = now.time;
+        note_event(ctl, entry, by, &now);
     }
     BARRIER();
     STATE(ctx) = state;
@@ -167,8 +334,7 @@ static COLD void begin_wait(control *ctl, const struct entered *by, u64 object, 
 
 /* The thread that runs releases itself what it has waited for: so that wait is over, whoever has the object
  * later. */
-static COLD void end_wait(control *ctl, const struct entered *by, u64 object, context *ctx,
-                          struct darc_kept *entry)
+static COLD void end_wait(control *ctl, struct entered *by, u64 object, context *ctx, struct darc_kept *entry)
 {
     if (!ctx->op || !ctx->idle || !is_own(ctx, entry) || ctx->kept != (u64)entry)
         return;
@@ -176,7 +342,8 @@ static COLD void end_wait(control *ctl, const struct entered *by, u64 object, co
     ctx->idle = 0;
     BARRIER();
     stop_waiting(ctl, entry);
-    note_event(ctl, entry, by, object, DARC_EVENT_RELEASE, entry->life, own_node(ctx));
+    struct happening now = {object, tsc(), DARC_EVENT_RELEASE, entry->life, own_node(ctx)};
+    note_event(ctl, entry, by, &now);
     BARRIER();
     STATE(ctx) = state;
 }
@@ -207,7 +374,7 @@ static int is_to_be_told(struct darc_kept *entry, u32 place, u64 object)
 }
 
 /* The thread that runs is about to release the object. */
-static void release(control *ctl, const struct entered *by, u64 object)
+static void release(control *ctl, struct entered *by, u64 object)
 {
     u32 hash = hash_of(object);
     if (likely(!ctl->waiting[hash]))
@@ -223,8 +390,10 @@ static void release(control *ctl, const struct entered *by, u64 object)
         struct darc_kept *entry = (struct darc_kept *)(ctl->kept + at);
         if (ctx && entry->owner == (u64)ctx) /* one that is free has no owner, and a thread may have no context */
             end_wait(ctl, by, object, ctx, entry);
-        else if (is_to_be_told(entry, place, object))
-            note_event(ctl, entry, by, object, DARC_EVENT_RELEASE, own_life(ctl, ctx, by->slot), node_of(ctx));
+        else if (is_to_be_told(entry, place, object)) {
+            struct happening now = {object, tsc(), DARC_EVENT_RELEASE, own_life(ctl, ctx, by->slot), node_of(ctx)};
+            note_event(ctl, entry, by, &now);
+        }
     }
 }
 
@@ -311,7 +480,7 @@ static void watch_lock(control *ctl, struct entered *by)
 }
 
 /* libc's syscall has the number for its first argument: Rust's locks, atomic::wait and others' own. */
-static void watch_futex(control *ctl, const struct entered *by)
+static void watch_futex(control *ctl, struct entered *by)
 {
     if (by->first != SYS_FUTEX || !watches_waits(ctl))
         return;

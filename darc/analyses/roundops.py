@@ -111,7 +111,7 @@ class RoundOps:
         asks = self._program.asks_debugger
         of, asked, known = self._waits.get(kept_as, (None, False, None))
         if known is None or of is not self._kept or (asks and not asked):
-            namer = ProgramNames(self._program, self._kept.threads)
+            namer = ProgramNames(self._program, self._kept.threads, self._kept.outsiders)
             divide = waits_and_sleeps_of
             if self._kept.sees_wake_ups:
                 divide = functools.partial(sleeps_of, behind=Behind(self._kept))

@@ -15,14 +15,22 @@ from darc.code.unwind import callers
 from darc.code.unwind import path as path_of
 from darc.model.errors import DarcError
 from darc.model.ops import ObjectKind, Stack
+from darc.target.target import Region
 
 
 class ProgramNames:
-    """Names of a program, whose threads have these ``threads`` for names."""
+    """Names of a program, whose threads have these ``threads`` for names, and which shares memory
+    with processes whose names are those of ``outsiders``, by the ids of their threads."""
 
-    def __init__(self, program: Program, threads: Mapping[int, str]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        threads: Mapping[int, str],
+        outsiders: Mapping[int, str] | None = None,
+    ) -> None:
         self._program = program
         self._threads = threads
+        self._outsiders = outsiders or {}
 
     def path(self, stack: Stack, within: str | None) -> tuple[str, ...]:
         """The functions of a thread, innermost first, up to the one that is called ``within``, or
@@ -106,12 +114,25 @@ class ProgramNames:
                 return shown + self._member(shown, address - offset, offset)
             if module.image.segment_of(address - module.bias) is not None:  # also what no file has
                 return f"{module.name}+{address - module.bias:#x}"
-        region = next((r for r in self._program.regions if r.start <= address < r.end), None)
+        region = self._region(address)
         if region is not None and region.path.startswith("[stack"):
             return f"{address:#x} on a stack"
-        if region is not None and region.inode and "s" in region.permissions:
+        if self.is_shared(address):
             return f"{address:#x} in shared memory"
         return f"{address:#x} on the heap"
+
+    def is_shared(self, address: int) -> bool:
+        """Whether other processes may have the memory that is there, too."""
+        region = self._region(address)
+        return region is not None and bool(region.inode) and "s" in region.permissions
+
+    def _region(self, address: int) -> Region | None:
+        regions = self._program.regions
+        return next((r for r in regions if r.start <= address < r.end), None)
+
+    def outsider(self, number: int) -> str | None:
+        """What the process is called that has a thread with that id, if it is another one."""
+        return self._outsiders.get(number)
 
     def _member(self, variable: str, start: int, offset: int) -> str:
         found = None

@@ -36,6 +36,13 @@ class Namer(Protocol):
     def function(self, address: int) -> str:
         """The function that is there."""
 
+    def is_shared(self, address: int) -> bool:
+        """Whether other processes may have the memory that is there, too."""
+
+    def outsider(self, number: int) -> str | None:
+        """What the process is called whose thread has that id; ``None``: none but the program's
+        own is known."""
+
 
 @dataclass(frozen=True)
 class WaitPart:
@@ -72,15 +79,42 @@ def waits_of(op: Op) -> list[Wait]:
         limit = begins[number + 1].time if number + 1 < len(begins) else op.end
         later = [e for e in op.events if e.is_release and begin.time < e.time <= limit]
         limit = min([limit, *(e.time for e in later if op.thread and e.thread == op.thread)])
-        releases = [e for e in later if e.time < limit and _is_of(e, begin)]
+        releases = [e for e in later if _first(e) < limit and _is_of(e, begin)]
         end = _end(op, begin, releases, limit)
         if end - begin.time < max(op.least, 1):
             continue
-        parts = tuple(_parts(op, begin, [e for e in releases if e.time <= end], end))
+        parts = tuple(_parts(op, begin, [e for e in releases if _first(e) <= end], end))
         if parts[0].role in (Role.NOT_SEEN, Role.HELD_FIRST, Role.NOT_FOLLOWED):
             parts = tuple(_parts(op, begin, _wakers(op, begin, end), end))
         found.append(Wait(begin, end, parts))
-    return found
+    return sorted([*found, *_more_waits(op, found)], key=lambda wait: wait.begin.time)
+
+
+def _more_waits(op: Op, known: Sequence[Wait]) -> Iterator[Wait]:
+    """Those for which there was no room, but that were like ones that are written down: each call
+    of the function that waits in which the thread was blocked. Where others may have been there as
+    well, it is not known which one it was."""
+    for begin in op.events:
+        node = begin.node
+        if not begin.more or node is None or op.lost_waits or node.function.name not in _WAITING:
+            continue
+        if any(e.node is node and e.object != begin.object for e in _begins(op)):
+            continue
+        for span in op.spans:
+            is_known = any(w.begin.time < span.end and span.start < w.end for w in known)
+            if span.node is node and not is_known and _is_blocked(op, span.start, span.end):
+                like = replace(begin, time=span.start, thread=0, is_followed=False)
+                parts = _parts(op, like, _wakers(op, like, span.end), span.end)
+                yield Wait(like, span.end, tuple(parts))
+
+
+def _is_blocked(op: Op, start: int, end: int) -> bool:
+    return any(o.reason is OffReason.BLOCKED and o.within(start, end) for o in op.off or ())
+
+
+def _first(release: Event) -> int:
+    """When it was, or the first one of those that were added up."""
+    return release.time if release.first is None else release.first
 
 
 def _begins(op: Op) -> list[Event]:
@@ -119,7 +153,7 @@ def _end(op: Op, begin: Event, releases: Sequence[Event], limit: int) -> int:
         limit = min(limit, innermost.end)
         if innermost.node.function.name in _WAITING:
             return limit
-    last = max((release.time for release in releases), default=begin.time)
+    last = max((min(release.time, limit) for release in releases), default=begin.time)
     if op.off is None:
         return last
     releases = releases or (_wakers(op, begin, limit) if begin.kind in _LOCKS else [])
@@ -128,7 +162,7 @@ def _end(op: Op, begin: Event, releases: Sequence[Event], limit: int) -> int:
         if off.start < begin.time or off.start >= limit:
             continue
         is_next = off.start - end <= _SPINNING
-        is_woken = any(off.start <= release.time <= off.end for release in releases)
+        is_woken = any(_first(e) <= off.end and off.start <= e.time for e in releases)
         if not is_next or (end > begin.time and not is_woken and off.reason is OffReason.BLOCKED):
             break
         end = off.end
@@ -136,11 +170,14 @@ def _end(op: Op, begin: Event, releases: Sequence[Event], limit: int) -> int:
 
 
 def _wakers(op: Op, begin: Event, end: int) -> list[Event]:
-    """Those who woke it meanwhile, as releases, where none was seen; not its own timer."""
+    """Those who woke it meanwhile, as releases, where none was seen; not its own timer. Of a
+    condition the first one has signalled it; the thread may have waited for the mutex after
+    that."""
+    woken = [e for e in op.wakers or () if e.by is By.TASK and begin.time < e.time <= end]
+    is_condition = begin.kind is ObjectKind.CONDITION
     return [
-        replace(e, kind=begin.kind, object=begin.object)
-        for e in op.wakers or ()
-        if e.by is By.TASK and begin.time < e.time <= end
+        replace(e, kind=begin.kind, object=0 if number and is_condition else begin.object)
+        for number, e in enumerate(woken)
     ]
 
 
@@ -160,18 +197,18 @@ def _parts(op: Op, begin: Event, releases: Sequence[Event], end: int) -> Iterato
     now = begin.time
     if begin.kind in _DIVIDED or _is_lock(op, begin):
         role = Role.WOKE if begin.kind is ObjectKind.SEMAPHORE else Role.HELD
-        for release in releases:
-            yield WaitPart(now, release.time, role, release)
-            now = release.time
+        for part in _divided(begin, releases, end, role):
+            yield part
+            now = part.end
     else:
         signals = [release for release in releases if release.object == begin.object]
         if signals:
-            yield WaitPart(now, signals[-1].time, Role.WOKE, signals[-1])
-            now = signals[-1].time
+            yield WaitPart(now, min(signals[-1].time, end), Role.WOKE, signals[-1])
+            now = min(signals[-1].time, end)
         for release in releases:  # of the mutex that a condition's wait takes again
             if release.object != begin.object and release.time > now and signals:
-                yield WaitPart(now, release.time, Role.HELD, release)
-                now = release.time
+                yield WaitPart(now, min(release.time, end), Role.HELD, release)
+                now = min(release.time, end)
     if now > begin.time:
         if end > now:
             yield WaitPart(now, end, Role.HANDED_OVER)
@@ -181,6 +218,20 @@ def _parts(op: Op, begin: Event, releases: Sequence[Event], end: int) -> Iterato
         yield WaitPart(now, end, Role.HELD_FIRST, begin)
     else:
         yield WaitPart(now, end, Role.NOT_SEEN)
+
+
+def _divided(begin: Event, releases: Sequence[Event], end: int, role: Role) -> Iterator[WaitPart]:
+    """The time up to the last release, by who released: by what each has held, where it is known;
+    else, each since the one before. What is left is that of those for which there was no room."""
+    now = begin.time
+    for release in releases:
+        until = release.time if release.held is None else now + release.held
+        until = max(min(until, release.time, end), now)
+        yield WaitPart(now, until, role, release)
+        now = until
+    last = max((min(release.time, end) for release in releases), default=now)
+    if last > now:
+        yield WaitPart(now, last, Role.NOT_FOLLOWED)
 
 
 _Holders: TypeAlias = "dict[tuple[Role, str, tuple[str, ...], bool], _Sum]"
@@ -225,8 +276,9 @@ def merge(
             one = found[begin.kind, *_what(begin, f0, name)]
             one.own.add(wait.cycles, op.number)
             one.waits += 1
+            is_shared = begin.object != 0 and name.is_shared(begin.object)
             for part in wait.parts:
-                _add(one.holders, part, op.number, begin.kind, name)
+                _add(one.holders, part, op.number, begin.kind, name, is_shared=is_shared)
     objects = [_waited_for(key, one) for key, one in found.items()]
     objects.sort(key=lambda o: -o.cycles)
     return Waits(count, cycles, tuple(objects), lost, not_followed, moments_of(ops))
@@ -241,11 +293,25 @@ def moments_of(ops: Iterable[Op]) -> int:
     return moments
 
 
-def _add(holders: _Holders, part: WaitPart, op: int, kind: ObjectKind, name: Namer) -> None:
+def _add(
+    holders: _Holders,
+    part: WaitPart,
+    op: int,
+    kind: ObjectKind,
+    name: Namer,
+    *,
+    is_shared: bool = False,
+) -> None:
+    """``is_shared``: another process may have released it, which is not seen from here."""
     who, path = _who(part, name)
     if kind is ObjectKind.THREAD:
         path = ()  # where the C library ends all threads
     is_outside = part.by is not None and part.by.is_outside
+    if part.role is Role.NOT_SEEN:
+        is_outside = is_shared
+    if part.role is Role.HELD_FIRST and part.by is not None:
+        process = name.outsider(part.by.thread)
+        who, is_outside = who if process is None else process, process is not None
     if part.role in _INTERRUPTS:
         who, is_outside = "", False  # whom they came upon has nothing to do with it
     total = holders[part.role, who, path, is_outside]

@@ -458,6 +458,7 @@ class Instrumentation(Timing):
             lost=kept.lost,
             events=tuple(self._events(kept)),
             lost_events=kept.lost_events,
+            lost_waits=kept.lost_waits,
             off=tuple(_off(kept)) if sees_switches else None,
         )
 
@@ -468,6 +469,7 @@ class Instrumentation(Timing):
         stack = Stack(kept.stack, kept.frame, own)
         kind = self._objects.get(kept.what, ObjectKind.LOCK)
         by = _context(kept.object) if kind is ObjectKind.WAKE_UP else By.TASK
+        is_held = kept.is_release and kind is not ObjectKind.WAKE_UP
         return Event(
             time=kept.time,
             object=kept.object,
@@ -479,6 +481,9 @@ class Instrumentation(Timing):
             name=kept.name,
             by=by,
             is_followed=kept.is_followed,
+            first=kept.first if is_held else None,
+            held=kept.held if is_held else None,
+            more=0 if kept.is_release else kept.held,
         )
 
     def _events(self, kept: KeptOp) -> list[Event]:

@@ -67,9 +67,11 @@ class PadOps(KeepsOps, SeesOpenCalls):
         threads |= {event.thread for op in kept.ops for event in op.events}
         names = {number: self._debuggee.thread_name(number) for number in threads if number}
         known = {number: name for number, name in names.items() if name is not None}
+        others = {number: self._debuggee.outsider_name(number) for number in names.keys() - known}
         return dataclasses.replace(
             kept,
             threads=known,
+            outsiders={number: name for number, name in others.items() if name is not None},
             sees_waits=self._sees_waits,
             why_no_waits=self._why_no_waits(),
             sees_wake_ups=guards.has(Guard.WAKE),

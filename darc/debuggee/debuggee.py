@@ -291,6 +291,11 @@ class Debuggee(ABC):
         """What the thread with that id, as the program knows it, is called."""
         return None
 
+    def outsider_name(self, number: int) -> str | None:
+        """What the other process is called that has the thread with that id, as the program knows
+        it; ``None``: it is the program's own, or nobody's that is known."""
+        return None
+
     unseen_waits: str | None = None
     """Why it was not seen what the calls that were kept waited for, where it may be; ``None``: that
     may have one of several reasons."""

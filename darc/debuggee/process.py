@@ -200,6 +200,12 @@ class ProcessDebuggee(Debuggee):
     def thread_name(self, number: int) -> str | None:
         return procfs.status(self._pid, number).get("Name")
 
+    def outsider_name(self, number: int) -> str | None:
+        if procfs.own_id(self._pid, self._pid) != self._pid:
+            return None  # ids that are others' here
+        process = procfs.status(number).get("Tgid", str(self._pid))
+        return None if process == str(self._pid) else procfs.status(int(process)).get("Name")
+
     def wait_places(self, program: Program) -> Iterator[tuple[guards.Guard, int, str]]:
         return guards.wait_places(program)
 

@@ -170,6 +170,13 @@ class Event:
     """Whether who did it is not of the program: then ``thread`` is the id of a process."""
     is_followed: bool = True
     """Of a wait: whether those who release the object could be told that somebody waits."""
+    first: int | None = None
+    """Of a release: when the first one was, where several from one place were added up, as there
+    was no room for each; and for how many cycles together the object was held until each of them
+    since the one before, whoever's that was. ``None``: not known."""
+    held: int | None = None
+    more: int = 0
+    """Of a wait: so many more for the same object and from the same place had no room."""
 
 
 class MomentKind(Enum):
@@ -249,6 +256,8 @@ class Op:
     """By time: what it waited for, and who released that."""
     lost_events: int = 0
     """So many events there was no room for."""
+    lost_waits: int = 0
+    """So many of these are waits, and of nothing that is known."""
     off: tuple[Off, ...] | None = None
     """Where the thread was off the processor, by time; ``None`` where that was not watched."""
     wakers: tuple[Event, ...] | None = None
@@ -312,7 +321,9 @@ class KeptOps:
     not_kept: int = 0
     """Ops that could not be watched, as too many were under way at the same time."""
     threads: Mapping[int, str] = field(default_factory=dict)
-    """Names of the threads that are told of, by their ids, where they are known."""
+    """Names of the threads that are told of, by their ids, where they are known,"""
+    outsiders: Mapping[int, str] = field(default_factory=dict)
+    """and of the other processes whose threads have those ids that are none of the program's."""
     sees_waits: bool = False
     """Whether their events tell what they waited for."""
     why_no_waits: str | None = None

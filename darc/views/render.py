@@ -45,6 +45,7 @@ from darc.views.treeview import (
 from darc.views.waitsview import (
     draw_waits,
     is_due_to_somebody,
+    is_outsider_untold,
     is_processor_untold,
     quota_text,
     waited_text,
@@ -373,6 +374,9 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
         lines.insert(1, Text(quota))
     if kept.why_no_wakers and any(one.kind is ObjectKind.CALL for one in waits.objects):
         why = f"who ends what calls are blocked in is not told: {kept.why_no_wakers}"
+        lines.append(Text(why, "dim"))
+    if kept.why_no_wakers and is_outsider_untold(waits):
+        why = f"what other processes release is not seen from this one: {kept.why_no_wakers}"
         lines.append(Text(why, "dim"))
     if is_processor_untold(waits):
         why = "the kernel tells it root, or whoever has CAP_PERFMON"

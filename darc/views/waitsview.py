@@ -90,7 +90,8 @@ def draw_waits(
         yield Text(f"{told}; more '--decision-ops' keep more", "dim")
     if waits.lost:
         many = counted_were(waits.lost, "release")
-        yield Text(f"{many} not noted, there was no room: who held what then is not known", "dim")
+        told = "there is room for few in a call: of a function that waits less often more is known"
+        yield Text(f"{many} not noted: {told}", "dim")
 
 
 def moments_text(waits: Waits) -> str:
@@ -193,6 +194,19 @@ _NEARLY_ALL = 0.9
 """Of a wait: who had this part of it is told as if it were all."""
 
 
+_RELEASED_OUTSIDE = (
+    "no release was seen in the program: another process that shares it has released it, or it "
+    "gave up"
+)
+
+
+def is_outsider_untold(waits: Waits) -> bool:
+    """Whether other processes have released what was waited for, and nobody knows which, or from
+    where."""
+    untold = (Role.NOT_SEEN, Role.HELD_FIRST)
+    return any(h.is_outside and h.role in untold for one in waits.objects for h in one.holders)
+
+
 _SOMEBODY = (Role.HELD, Role.HELD_FIRST, Role.WOKE)
 
 
@@ -204,17 +218,21 @@ def is_due_to_somebody(one: WaitedFor, *more: Role) -> bool:
 
 def holder_text(holder: Holder, kind: ObjectKind, show: Callable[[str], str]) -> str:
     """Who had an object of that kind, in which function, and in how many calls."""
+    if holder.role is Role.NOT_SEEN and holder.is_outside:
+        return _RELEASED_OUTSIDE
     if holder.role in (Role.HANDED_OVER, Role.NOT_SEEN, Role.NOT_FOLLOWED):
         return _IN_KERNELS.get((kind, holder.role), _ROLES[holder.role])
     where = f" in {_path(holder.path, show)}" if holder.path else ""
     if holder.role in (Role.INTERRUPT, Role.SOFT_INTERRUPT, Role.DID, Role.SLEPT, Role.READY):
         return f"{_ROLES[holder.role]}{where}: {calls_text(holder.ops)}"
     threads = holder.threads
-    thread = "process" if holder.is_outside else "task" if kind in _OF_TASKS else "thread"
+    is_thread = not holder.is_outside or holder.role is Role.HELD_FIRST  # whom the lock names
+    thread = "process" if not is_thread else "task" if kind in _OF_TASKS else "thread"
     who = f"another {thread}" if not threads else f"{thread} {threads[0]}"
     if len(threads) > 1:
         who = counted(len(threads), thread)
-    named = f' "{show(holder.thread)}"' if holder.thread else ""
+    of = " of another process," if is_thread and holder.is_outside else ""
+    named = f'{of} "{show(holder.thread)}"' if holder.thread else of.removesuffix(",")
     if holder.role is Role.DISK and not threads:
         who = "requests of nobody's that is known"
     role = "until the end of" if kind is ObjectKind.THREAD else _ROLES[holder.role]

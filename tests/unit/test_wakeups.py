@@ -43,6 +43,12 @@ class Names:
     def function(self, address: int) -> str:
         return f"{address:#x}"
 
+    def is_shared(self, address: int) -> bool:
+        return False
+
+    def outsider(self, number: int) -> str | None:
+        return None
+
 
 def told(one: Op) -> list[list[tuple[Role, int, int]]]:
     return [[(p.role, p.start, p.end) for p in found.parts] for found in sleeps_of(one)]

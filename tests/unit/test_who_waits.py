@@ -116,6 +116,12 @@ class Nameless:
     def function(self, address: int) -> str:
         return f"{address:#x}"
 
+    def is_shared(self, address: int) -> bool:
+        return False
+
+    def outsider(self, number: int) -> str | None:
+        return None
+
 
 def test_a_semaphores_wait_is_divided_at_each_post() -> None:
     """Of a pool: who passed it on first had it until then."""
