@@ -184,28 +184,50 @@ static int is_one_way(const control *ctl, struct darc_event *one, struct darc_ev
     return is_alike(ctl, one, &by, &then);
 }
 
+/* Whether it is a release of this wait, and another thread's. */
+static inline int is_of_this_wait(const struct darc_kept *entry, const struct darc_event *event)
+{
+    return event->kind == DARC_EVENT_RELEASE && event->time >= entry->began && event->life != entry->life;
+}
+
+/* One of those before that number from the same place. 0: there is none. */
+static struct darc_event *earlier(const control *ctl, const struct darc_kept *entry, u32 number)
+{
+    struct darc_event *event = event_at(ctl, entry, number);
+    for (u32 before = 0; before < number; before++) {
+        struct darc_event *other = event_at(ctl, entry, before);
+        if (is_of_this_wait(entry, other) && is_one_way(ctl, other, event))
+            return other;
+    }
+    return 0;
+}
+
+static void add_to(struct darc_event *one, const struct darc_event *other)
+{
+    one->held += other->held;
+    one->time = other->time > one->time ? other->time : one->time;
+    one->first = other->first < one->first ? other->first : one->first;
+    one->life = one->life == other->life ? one->life : 0;
+}
+
 /* Releases of this wait from one place are added up, whatever their threads, so that there is room for one from
- * another place: how long was waited for whom is told by functions first. Whoever signals a condition comes before those
- * who then have its mutex. 0: none. */
+ * another place: for whom was waited is told by functions first. Whoever signals a condition comes before those who
+ * then have its mutex. 0: none. */
 static COLD struct darc_event *freed(const control *ctl, const struct darc_kept *entry, u64 object)
 {
-    struct darc_event *last = 0, *of_mutex = 0;
+    struct darc_event *of_mutex = 0;
     int is_signal = is_what_it_waits_for(ctl, entry, object);
     for (u32 number = 0; number < DARC_MAX_EVENTS && number < entry->event_count && ctl->code_count; number++) {
-        struct darc_event *event = event_at(ctl, entry, number);
+        struct darc_event *event = event_at(ctl, entry, number), *other;
         if (!event)
             break;
-        if (event->kind != DARC_EVENT_RELEASE || event->time < entry->began || event->life == entry->life)
+        if (!is_of_this_wait(entry, event))
             continue;
-        if (last && is_one_way(ctl, last, event)) {
-            last->held += event->held;
-            last->time = event->time > last->time ? event->time : last->time;
-            last->first = event->first < last->first ? event->first : last->first;
-            last->life = last->life == event->life ? last->life : 0;
+        if ((other = earlier(ctl, entry, number))) {
+            add_to(other, event);
             return event;
         }
         of_mutex = is_signal && event->object != object ? event : of_mutex;
-        last = event;
     }
     return of_mutex;
 }

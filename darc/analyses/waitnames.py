@@ -15,7 +15,6 @@ from darc.code.unwind import callers
 from darc.code.unwind import path as path_of
 from darc.model.errors import DarcError
 from darc.model.ops import ObjectKind, Stack
-from darc.target.target import Region
 
 
 class ProgramNames:
@@ -114,8 +113,8 @@ class ProgramNames:
                 return shown + self._member(shown, address - offset, offset)
             if module.image.segment_of(address - module.bias) is not None:  # also what no file has
                 return f"{module.name}+{address - module.bias:#x}"
-        region = self._region(address)
-        if region is not None and region.path.startswith("[stack"):
+        at = [r for r in self._program.regions if r.start <= address < r.end]
+        if at and at[0].path.startswith("[stack"):
             return f"{address:#x} on a stack"
         if self.is_shared(address):
             return f"{address:#x} in shared memory"
@@ -123,12 +122,8 @@ class ProgramNames:
 
     def is_shared(self, address: int) -> bool:
         """Whether other processes may have the memory that is there, too."""
-        region = self._region(address)
-        return region is not None and bool(region.inode) and "s" in region.permissions
-
-    def _region(self, address: int) -> Region | None:
-        regions = self._program.regions
-        return next((r for r in regions if r.start <= address < r.end), None)
+        at = [r for r in self._program.regions if r.start <= address < r.end]
+        return bool(at) and bool(at[0].inode) and "s" in at[0].permissions
 
     def outsider(self, number: int) -> str | None:
         """What the process is called that has a thread with that id, if it is another one."""

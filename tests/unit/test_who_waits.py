@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from darc.analyses.waits import merge, waits_of
-from darc.model.ops import Event, ObjectKind, Off, OffReason, Op, OpClass, Stack
+from darc.model.ftree import Fnode, Function
+from darc.model.ops import Event, ObjectKind, Off, OffReason, Op, OpClass, Span, Stack
 from darc.model.waits import Role
+from darc.views.waitsview import holder_text
 from tests.unit.waits import LOCK, MINE, NOWHERE, OTHER, A, B, wait
 
 MS = 2_000_000
@@ -103,6 +105,47 @@ def test_where_there_was_no_room_it_may_have_been_any_wait() -> None:
     assert merge([replace(one, lost_events=0)], "handle", Nameless()).not_followed == 0
 
 
+def added(first: int, last: int, held: int, thread: int) -> Event:
+    return replace(release(last, thread), first=first, held=held)
+
+
+def test_releases_that_were_added_up_have_what_they_held_together() -> None:
+    """Two take turns: A has it for 6 ms in all, B for 3."""
+    first, second = added(MS, 8 * MS, 6 * MS, A), added(2 * MS, 9 * MS, 3 * MS, B)
+    found = told(op(wait(0, A), first, second, release(10 * MS, MINE)))
+    assert found == [[(Role.HELD, 0, 6 * MS), (Role.HELD, 6 * MS, 9 * MS)]]
+
+
+def test_what_was_lost_between_added_releases_is_nobodys() -> None:
+    found = told(op(wait(0, A), added(MS, 8 * MS, 6 * MS, A), release(10 * MS, MINE)))
+    assert found == [[(Role.HELD, 0, 6 * MS), (Role.NOT_FOLLOWED, 6 * MS, 8 * MS)]]
+
+
+def test_posts_behind_a_wait_do_not_make_it_longer() -> None:
+    sleeps = (asleep(1000, 4 * MS),)
+    begin = wait(0, kind=ObjectKind.SEMAPHORE)
+    posts = replace(added(2 * MS, 4 * MS, 4 * MS, A), kind=ObjectKind.SEMAPHORE)
+    assert told(op(begin, posts, off=sleeps)) == [[(Role.WOKE, 0, 4 * MS)]]
+
+
+def many_waits(**changes: int) -> Op:
+    """Three calls of a function that waits, the first of which is written down, the third of which
+    did not sleep."""
+    name = "pthread_cond_wait"
+    node = Fnode(Function(name, name, "libc.so.6", 0, 0), None, None)
+    begin = replace(wait(0, kind=ObjectKind.CONDITION), node=node, more=2)
+    signal = replace(release(2 * MS, A), kind=ObjectKind.CONDITION)
+    sleeps = (asleep(1000, 2 * MS), asleep(3 * MS + 1000, 5 * MS))
+    spans = tuple(Span(node, at * MS, (at + 2) * MS) for at in (0, 3, 6))
+    return replace(op(begin, signal, off=sleeps), spans=spans, **changes)
+
+
+def test_waits_without_room_are_for_what_those_like_them_were_for() -> None:
+    found = told(many_waits())
+    assert found[1:] == [[(Role.NOT_FOLLOWED, 3 * MS, 5 * MS)]]
+    assert len(told(many_waits(lost_waits=1))) == 1, "or for another object"
+
+
 class Nameless:
     def path(self, stack: Stack, within: str | None) -> tuple[str, ...]:
         return ()
@@ -117,10 +160,23 @@ class Nameless:
         return f"{address:#x}"
 
     def is_shared(self, address: int) -> bool:
-        return False
+        return address == OTHER
 
     def outsider(self, number: int) -> str | None:
-        return None
+        return "server" if number == B else None
+
+
+def test_what_is_shared_may_be_released_from_outside() -> None:
+    sleeps = (asleep(1000, 4 * MS),)
+    semaphore = replace(wait(0, kind=ObjectKind.SEMAPHORE), object=OTHER)
+    (one,) = merge([op(semaphore, off=sleeps)], "handle", Nameless()).objects
+    assert [(h.role, h.is_outside) for h in one.holders] == [(Role.NOT_SEEN, True)]
+    mutex = replace(wait(0, B), object=OTHER)
+    (one,) = merge([op(mutex, off=sleeps)], "handle", Nameless()).objects
+    (holder,) = one.holders
+    assert (holder.role, holder.thread, holder.is_outside) == (Role.HELD_FIRST, "server", True)
+    text = holder_text(holder, one.kind, str)
+    assert text == 'held, when the wait began, by thread 3 of another process, "server": 1 call'
 
 
 def test_a_semaphores_wait_is_divided_at_each_post() -> None:
