@@ -128,7 +128,7 @@ def test_posts_behind_a_wait_do_not_make_it_longer() -> None:
     assert told(op(begin, posts, off=sleeps)) == [[(Role.WOKE, 0, 4 * MS)]]
 
 
-def many_waits(**changes: int) -> Op:
+def many_waits(lost_waits: int = 0) -> Op:
     """Three calls of a function that waits, the first of which is written down, the third of which
     did not sleep."""
     name = "pthread_cond_wait"
@@ -137,7 +137,7 @@ def many_waits(**changes: int) -> Op:
     signal = replace(release(2 * MS, A), kind=ObjectKind.CONDITION)
     sleeps = (asleep(1000, 2 * MS), asleep(3 * MS + 1000, 5 * MS))
     spans = tuple(Span(node, at * MS, (at + 2) * MS) for at in (0, 3, 6))
-    return replace(op(begin, signal, off=sleeps), spans=spans, **changes)
+    return replace(op(begin, signal, off=sleeps), spans=spans, lost_waits=lost_waits)
 
 
 def test_waits_without_room_are_for_what_those_like_them_were_for() -> None:
