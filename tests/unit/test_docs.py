@@ -231,13 +231,36 @@ def test_each_hazard_has_a_row() -> None:
     assert not missing, f"docs/safety.md has no row of {', '.join(missing)}"
 
 
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+OWN_WORDS = re.findall(
+    r"^\| (.*?) \| (.*) \| (.*?) \|$",
+    GLOSSARY.partition("\n## Of this house\n")[2].partition("\n## ")[0],
+    re.M,
+)[2:]
+"""Of the house: the word, its meaning, and where it is from."""
+
+
 def test_the_glossary_names_what_there_is() -> None:
-    text = (ROOT / "docs" / "glossary.md").read_text()
-    files = {p.relative_to(ROOT).as_posix() for p in ROOT.glob("darc*/**/*.*")}
-    places = re.findall(r"`([\w/]+\.(?:py|c|h))`", text)
-    assert len(places) > 30
-    for place in places:
-        assert any(f"/{file}".endswith(f"/{place}") for file in files), place
+    for word, _, where in OWN_WORDS:
+        for one in where.split(", "):
+            place = re.fullmatch(
+                r"`((?:darc|darc_gdb|darc_lldb|kgdb|tests)/\S+\.(?:py|c|h|S))`", one
+            )
+            assert place, f"{word}: {where} is no list of modules"
+            assert (ROOT / place[1]).exists(), f"{word}: {place[1]}"
+
+
+def test_the_glossary_names_classes_that_there_are() -> None:
+    sources = [file.read_text() for file in ROOT.glob("[dkt]*/**/*.py")]
+    defined = set(re.findall(r"^(?:class )?([A-Z]\w+)\b(?=[(:]| =)", "\n".join(sources), re.M))
+    for name in re.findall(r"`(_?[A-Z]\w+)(?:\.\w+)?`", GLOSSARY):
+        assert name in defined, name
+
+
+def test_the_glossary_is_in_order() -> None:
+    words = [word.replace("`", "").casefold() for word, *_ in OWN_WORDS]
+    assert len(words) > 100
+    assert words == sorted(set(words))
 
 
 def test_the_floors_are_those_of_the_tree() -> None:
