@@ -26,7 +26,7 @@ from darc.analyses.corrections import (
 from darc.analyses.offvotes import SHORTEST_TURN, Rules
 from darc.analyses.peakprofile import PeakProfile
 from darc.analyses.profilepace import ProfilePace
-from darc.analyses.resumption import take_up
+from darc.analyses.resumption import Resumption
 from darc.analyses.roundops import RoundOps
 from darc.analyses.runclock import RunClock
 from darc.analyses.secondlook import (
@@ -49,7 +49,6 @@ from darc.model.parameters import Loops, Parameters, Probes
 from darc.model.profile import Profile
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
-from darc.saved import refit
 from darc.saved.storage import DESCENT, Stored
 from darc.search.contest import Contest
 from darc.search.descent import (
@@ -78,8 +77,6 @@ _SPANS_IN_PEAK = 256
 _TOO_FEW = "too few calls were kept whole by then"
 _TOO_FEW_AT_THE_END = "the program ended before enough calls were kept whole: a longer run tells"
 
-_OF_BEFORE = "what of the peak's time causes explain is that of the run that was saved"
-
 
 class RootCauses(Resumable):
     """See the module."""
@@ -105,7 +102,6 @@ class RootCauses(Resumable):
             resumed.peak if resumed is not None else None,
         )
         self._descent: Descent | None = None
-        self._in_peak = resumed.in_peak_calls if resumed is not None else 0
         self._needed = parameters.profile_calls
         calls = collector.open_calls
         self._pace = ProfilePace(
@@ -115,14 +111,10 @@ class RootCauses(Resumable):
         )
         self._doubts: list[str] = []
         """What users should know beside the paths."""
-        self._doubts_before = resumed.doubts if resumed is not None else ()
-        """What they were told in the run that was saved, of its ops."""
         self._is_just_chosen = False
         """Whether the user has chosen the peak at this stop: no call was searched yet."""
-        self._contests: tuple[Contest, ...] = ()
-        self._resumed = resumed
+        self._resumption = Resumption(resumed, self.root, self._program)
         self._profiled = profiled
-        self._parts = resumed.parts if resumed is not None else {}
         self._kind = collector.kind
         self._used: AbstractSet[int] = frozenset()
         self._second_look: SecondLook | None = None
@@ -179,7 +171,7 @@ class RootCauses(Resumable):
         if counted < self._needed:
             self._collector.counting.await_more(self._needed)
             return Step.GO_ON
-        self._in_peak += counted
+        self._resumption.in_peak += counted
         if self._collector.timing.make_room(votes):
             self._collector.timing.apply_again()
             self._collector.counting.await_in_peak(self._needed)
@@ -200,12 +192,9 @@ class RootCauses(Resumable):
             return self._look_again()  # nothing came in the time
         if pace.lets_the_herd_pass(profile.count, self._clock.seconds):
             return self._await_calls()
-        if self._resumed is not None:
-            stored = self._resumed
-            self._tell(refit.compare(stored.profile, profile, stored.slices, self._profile.slices))
-            if stored.peak is not None:
-                return self._go(self._begin())
-            self._resumed = None
+        self._tell(self._resumption.compare(self._profile))
+        if self._resumption.waiting is not None:
+            return self._go(self._begin())
         spec = self.parameters.peak
         if spec in (None, "last") and pace.looks_longer(self._profile, spec):
             return self._await_calls()
@@ -245,7 +234,7 @@ class RootCauses(Resumable):
             self._conclude(self._kept_ops())
             return
         self._take_last_ops()
-        self._keep_votes(alive=True)
+        self._resumption.keep_votes(self._descent, self._collector, alive=True)
         self._note(f"{why}: this is what was known by then{self._how_far()}")
         if self._descent is None:
             is_asked = self.parameters.peak is None and self._profile.at_choice.count > 0
@@ -261,7 +250,7 @@ class RootCauses(Resumable):
         if not self.finished and self._closing is not None:
             self._conclude(self._kept_ops() if alive else None)
         elif not self.finished:
-            self._keep_votes(alive)
+            self._resumption.keep_votes(self._descent, self._collector, alive)
             if alive:
                 self._take_last_ops()
             looked_twice = self._second_look is not None
@@ -320,7 +309,7 @@ class RootCauses(Resumable):
             UsageError: it is not of the form of a peak, or not there.
         """
         has_begun = self._descent is not None and not self._is_just_chosen
-        if has_begun or (self._resumed and self._resumed.peak):
+        if has_begun or self._resumption.waiting is not None:
             raise UsageError("a peak was chosen already: 'darc stop', then 'darc start' anew")
         self.collect()
         if not self._profile.choose(spec):
@@ -577,72 +566,30 @@ class RootCauses(Resumable):
 
     def stored(self, alive: bool) -> Stored:
         self._ops.watch()
-        resumed = self._resumed
-        if resumed is not None and resumed.peak is not None:
-            return dataclasses.replace(resumed, parameters=self.parameters)
+        if (waiting := self._resumption.waiting) is not None:
+            return dataclasses.replace(waiting, parameters=self.parameters)
         if alive:
             self.collect()
-        contests, in_peak = self._contests, self._in_peak
-        if self._descent is not None and not self.finished:
-            contests, in_peak = self._count(alive)
-        profile = self._profile.at_choice
-        places = [(node.function.address, node.function.module) for node in self.root.walk()]
-        return Stored(
+        under_way = None if self.finished else self._descent
+        return self._resumption.stored(
             spec=self._spec,
             parameters=self.parameters,
             status=self.status,
-            profile=dataclasses.replace(profile, count=sum(profile.bins.values())),
-            peak=self._profile.peak,
-            root=self.root,
-            modules={
-                name: module.image.identity
-                for address, name in dict.fromkeys(places)
-                if (module := self._program.module_at(address)) is not None
-            },
-            in_peak_calls=in_peak,
-            contests=contests,
-            indirect=self._callees.positions(),
-            slices=self._profile.slices,
-            ops=self._ops.kept,
-            waits=self._ops.waits(),
-            doubts=self._all_doubts,
-            parts=self._parts,
+            profile=self._profile,
+            callees=self._callees,
+            ops=self._ops,
+            doubts=self._doubts,
+            votes=self._resumption.votes(under_way, self._collector, alive),
         )
 
-    def _count(self, alive: bool) -> tuple[tuple[Contest, ...], int]:
-        """The votes that did not suffice for a decision yet, and all calls inside the peak."""
-        assert self._descent is not None
-        if not alive:
-            return self._descent.open_contests({}, 0), self._in_peak
-        votes, counted = self._collector.timing.votes(), self._collector.counting.voted
-        return self._descent.open_contests(votes, counted), self._in_peak + counted
-
-    def _keep_votes(self, alive: bool) -> None:
-        """The search ends before its next decision: what was counted for it is not lost."""
-        if self._descent is not None:
-            with contextlib.suppress(TargetError):  # the program may be gone
-                self._contests, self._in_peak = self._count(alive)
-
     def _take_up(self) -> tuple[Contest, ...]:
-        """Builds the ftree of the session that is resumed; the votes that are left of it."""
-        if self._resumed is None:
+        """The votes that are left of the session that is resumed, for the tree as it fits."""
+        fitted = self._resumption.take_up(self._callees)
+        if fitted is None:
             return ()
-        fitted = take_up(self._resumed, self.root, self._program, self._callees)
         self._tell(fitted.notes)
         self._ops.fit(fitted.nodes)
-        self._resumed = None
         return fitted.contests
-
-    @property
-    def _all_doubts(self) -> tuple[str, ...]:
-        """With those of the ops before, as long as there are no others."""
-        before = self._doubts_before if self._ops.of_this_run is None else ()
-        return tuple(dict.fromkeys((*before, *self._doubts)))
-
-    def _of_before(self, paths: Sequence[RootCausePath]) -> tuple[str, ...]:
-        """Says so where what the paths explain is known of another run alone."""
-        is_before = self._ops.kept is not None and self._ops.of_this_run is None
-        return (_OF_BEFORE,) if is_before and paths else ()
 
     # --------------------------------------------------------------------- views
 
@@ -680,8 +627,8 @@ class RootCauses(Resumable):
         is_counting = self.status is Status.SEARCHING and self._closing is None
         tree = self.root if descent is not None else None
         paths = descent.paths() if descent is not None else ()
-        if self._resumed is not None and self._resumed.peak is not None:
-            tree = self._resumed.root  # until the program has shown its profile again
+        if (waiting := self._resumption.waiting) is not None:
+            tree = waiting.root  # until the program has shown its profile again
             paths = ended_paths(tree)
         used = self._used | self._collector.timing.used
         return dataclasses.replace(
@@ -696,11 +643,11 @@ class RootCauses(Resumable):
             collected=min(seen, self._needed),
             needed=self._needed,
             program=ProgramFigures(
-                in_peak_calls=self._in_peak + (seen if is_counting else 0),
+                in_peak_calls=self._resumption.in_peak + (seen if is_counting else 0),
                 probes=len(used),
                 sites=self._callees.reports(used),
             ),
-            warnings=(*self._all_doubts, *self._of_before(paths)),
+            warnings=self._resumption.warnings(self._doubts, self._ops, paths),
             profile_seconds=self._profile.seconds,
             spec=self._spec,
             ops=self._ops.kept,
