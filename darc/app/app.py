@@ -15,6 +15,7 @@ from collections.abc import Callable
 from darc.app import finding, naming
 from darc.app.completing import functions_beginning
 from darc.app.finding import Request
+from darc.app.leaving import Leaving
 from darc.app.monitor import Monitor
 from darc.app.parameters import find_parameter, with_text
 from darc.app.progress import Progress
@@ -49,8 +50,6 @@ from darc.views.style import Style
 from darc.views.treeview import drawn_nodes
 from darc.views.words import Shown, message
 
-_ASLEEP = "the probes in it sleep; attach to it again and type 'darc stop' to take them out"
-
 
 class App:
     """The state behind the commands: parameters, at most one session, what it waits for."""
@@ -84,6 +83,7 @@ class App:
         self._is_killed = False
         """Whether the user has asked for the program's end at this stop."""
         self._stay = Stay(target, self.emit)
+        self._leaving = Leaving(target, self._stay, self.emit, lambda: self._tell(Message.END))
         self._told_signals: set[str] = set()
         """Those that the user was told have stopped the program."""
         target.when_modules_change(self._modules_changed)
@@ -497,34 +497,13 @@ class App:
             self.on_exit()
             return
         self.rest()
-        bare, why = session.paused, known or f"the debugger has lost process {pid}, which lives"
-        if not bare and known is None:
-            why = f"{why}: {_ASLEEP}; if it stays stopped, 'kill -CONT {pid}' lets it go on"
-        session.abandon(why)
-        self._stay.end(lost=True)
-        if not bare:  # else perhaps the debugger has let it go and is about to end
-            self.emit(f"darc: {why}")
+        self._leaving.lose(session, pid, known)
 
     def on_leave(self, *, stopped: bool = False) -> None:
         """The debugger lets the program go (detach, quit): nothing of darc stays in it.
         ``stopped`` says that it stands still, though the debugger calls it running."""
         self.rest()
-        session, is_untold = self._session, self._is_untold
-        if session is not None and session.alive:
-            if stopped or self._target.state is State.STOPPED:
-                session.stop()
-            elif self._target.attached and session.debuggee.is_readable_while_it_runs:
-                why = f"the program was let go of while it ran: {_ASLEEP}"
-                session.abandon(why)
-                self.emit(f"darc: {why}")
-            else:
-                session.program_ended()
-        if not stopped and self._target.attached:
-            self._stay.give_back()
-            self._stay.tell_of_memory()
-        self._stay.end()
-        if is_untold:
-            self._tell_by_then()
+        self._leaving.let_go(self._session, stopped=stopped)
 
     def check_leaving(self) -> None:
         """The user is about to have the debugger let the program go.
@@ -532,40 +511,12 @@ class App:
         Raises:
             UsageError: it runs, and has probes in its code, which could not be taken out.
         """
-        session, target = self._session, self._target
-        if session is None or not session.alive or session.paused or not target.attached:
-            return
-        if target.state is State.RUNNING and session.debuggee.is_readable_while_it_runs:
-            raise UsageError(
-                "the program runs, and darc's probes come out only while it stands still: type "
-                "'interrupt' first"
-            )
+        self._leaving.check(self._session)
 
     def stop_to_leave(self) -> None:
         """The debugger is about to leave the program, which has stopped for that alone: every probe
         is taken out."""
-        session, is_untold = self._session, self._is_untold
-        if session is not None:
-            session.stop()
-        if is_untold:
-            self._tell_by_then()
-
-    @property
-    def _is_untold(self) -> bool:
-        """Whether something is being analysed, of which nobody may see any more what is known by
-        now, if that is not told as the debugger leaves."""
-        session = self._session
-        if session is None or not session.alive or session.analysis.finished:
-            return False
-        is_asked = session.analysis.status is Status.NO_PEAK
-        return not is_asked and (
-            self._target.screen.is_script or session.analysis.ends_at_interrupt
-        )
-
-    def _tell_by_then(self) -> None:
-        """Where the debugger's output is gone, nobody hears of it."""
-        with contextlib.suppress(Exception):
-            self._tell(Message.END)
+        self._leaving.stop_for_it(self._session)
 
     def on_child(self) -> None:
         """The debugger goes on with a child of the program: copies of probes are taken out."""
