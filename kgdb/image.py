@@ -20,7 +20,8 @@ from elftools.elf.elffile import ELFFile
 
 from darc.code.debug_file import DebugFile
 from darc.code.elf import Image
-from darc.code.frames import FrameDescriptions, FrameRule
+from darc.code.frame_rule import FrameRule
+from darc.code.frames import FrameDescriptions
 from darc.code.headers import Headers
 from darc.code.modules import Module
 from darc.code.symbols import FunctionSymbols, Symbol

@@ -22,7 +22,7 @@ from typing import Protocol
 
 from iced_x86 import Instruction as Instruction
 
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.model.ftree import CallKind
 
 MAX_FUNCTION = 1 << 20

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from iced_x86 import ConditionCode, FlowControl, Instruction, OpKind, Register
 
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 
 ReadRegister = Callable[[str], int]
 ReadWord = Callable[[int], int]

@@ -24,7 +24,7 @@ from iced_x86 import (
 )
 
 from darc.code.depth import all_frame_rules, signed, successors
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 
 WORD = 8
 FRAME = -WORD

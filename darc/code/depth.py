@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpAccess, OpKind, Register
 from iced_x86 import InstructionInfoFactory as InfoFactory
 
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 
 _WRITES = {
     OpAccess.WRITE,

@@ -14,7 +14,6 @@ import re
 import struct
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from elftools.dwarf.callframe import CIE, FDE, CallFrameInfo, RegisterRule
@@ -24,6 +23,7 @@ from elftools.elf.elffile import ELFFile
 from darc.code import lsda
 from darc.code.damaged import where_damaged
 from darc.code.debug_file import LARGEST_UNPACKED, DebugFile
+from darc.code.frame_rule import FrameRule
 from darc.code.headers import NOBITS, Headers, Segment, segment_at
 
 if not hasattr(CallFrameInfo, "_parse_entry_at"):
@@ -54,16 +54,6 @@ _REGISTERS = {
     0: "rax", 1: "rdx", 2: "rcx", 3: "rbx", 4: "rsi", 5: "rdi", 6: "rbp", 7: "rsp",
     8: "r8", 9: "r9", 10: "r10", 11: "r11", 12: "r12", 13: "r13", 14: "r14", 15: "r15",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class FrameRule:
-    """Where a frame's CFA is: ``[register] + offset``, or with ``through`` set
-    ``*([register] + through) + offset`` (a frame that realigned its stack)."""
-
-    register: str
-    offset: int
-    through: int | None = None
 
 
 class FrameDescriptions:

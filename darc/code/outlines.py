@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.code.linkage import Linkage
 from darc.code.modules import Loaded
 from darc.code.processor import FRAME_AT_ENTRY

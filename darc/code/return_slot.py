@@ -23,7 +23,7 @@ from darc.code.copies import (
     moved,
     offset,
 )
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 
 _RSP, _NONE = Register.RSP, Register.NONE
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.code.processor import FRAME_POINTER, STACK_POINTER
 from darc.code.program import Program
 

@@ -25,7 +25,7 @@ from iced_x86 import (
 
 from darc.code.architecture import MAX_FUNCTION, FunctionCode, Prologue, Site, Surroundings, Thunks
 from darc.code.depth import frame_rules
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.model.errors import TargetError
 from darc.model.ftree import CallKind
 

@@ -49,7 +49,7 @@ from iced_x86 import (
 )
 
 from darc.code.architecture import Prologue, Site
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.code.relays import Relay
 from darc.code.x86_64 import PATCH_LENGTH, SHORT_JUMP, decode
 from darc.model.ftree import CallKind

@@ -25,7 +25,7 @@ from darc.agent.layout import Room, plan
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import KeptOp, Node, Route
 from darc.code.architecture import Prologue, Site
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.code.processor import decode
 from darc.model.ftree import CallKind
 from darc.pads import processor as pads

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 
 BASE = 0x10000
 

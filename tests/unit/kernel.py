@@ -6,7 +6,7 @@ import struct
 from types import SimpleNamespace
 from typing import cast
 
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.code.headers import Segment
 from darc.code.modules import Module
 from darc.code.symbols import Symbol

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from darc.code.branches import frame_slot, indirect_target, is_taken
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.code.processor import decode
 
 REGISTERS = {"rax": 0x5000, "rbx": 0x6000, "rcx": 2, "rsp": 0x7000, "rbp": 0x7100, "eflags": 0}

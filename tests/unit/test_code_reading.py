@@ -12,7 +12,7 @@ from darc.code.architecture import Prologue, Site
 from darc.code.depth import frame_rules
 from darc.code.elf import Image
 from darc.code.epilogues import epilogues
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.model.ftree import CallKind
 from tests.unit.assembly import BASE, TABLE, Assemble, Code
 

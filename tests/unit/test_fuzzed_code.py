@@ -20,7 +20,7 @@ from iced_x86 import FlowControl, Instruction
 
 from darc.code.architecture import FunctionCode, Site
 from darc.code.depth import frame_rules
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.code.processor import PATCH_LENGTH, decode, read_function, read_prologue
 from darc.model.errors import DarcError, TargetError
 from darc.pads import processor as pads

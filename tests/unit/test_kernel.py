@@ -15,7 +15,7 @@ from darc.app.finding import told_of_modules
 from darc.code.architecture import Site
 from darc.code.debug_file import DebugFile
 from darc.code.elf import Image as ElfImage
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.code.headers import Headers
 from darc.code.lookup import Lookup
 from darc.code.modules import Module

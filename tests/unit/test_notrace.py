@@ -11,7 +11,7 @@ import pytest
 
 from darc.code.architecture import FunctionCode
 from darc.code.depth import frame_rules
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.code.looks import LOOKS
 from darc.code.notrace import entered_otherwise, never_returns, why_notrace
 from darc.code.processor import decode

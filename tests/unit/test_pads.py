@@ -14,7 +14,7 @@ from iced_x86 import Code, FlowControl, Instruction
 
 from darc.agent import compiled
 from darc.code.architecture import Prologue, Site
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.code.processor import decode
 from darc.model.ftree import CallKind
 from darc.pads import processor as pads

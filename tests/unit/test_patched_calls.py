@@ -14,7 +14,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from darc.code.architecture import Site, Surroundings
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.code.processor import branch_target, read_function, read_prologue
 from darc.pads import processor as pads
 from darc.pads.waypoints import SIZE, Waypoints

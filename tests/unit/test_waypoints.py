@@ -8,7 +8,7 @@ import pytest
 from iced_x86 import FlowControl, Instruction, InstructionInfoFactory, OpAccess
 
 from darc.code.architecture import Site
-from darc.code.frames import FrameRule
+from darc.code.frame_rule import FrameRule
 from darc.code.processor import decode
 from darc.model.ftree import CallKind
 from darc.pads.waypoints import SIZE, Waypoints
