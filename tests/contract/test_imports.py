@@ -156,6 +156,63 @@ def test_imports_go_down() -> None:
     assert not up, "\n".join(up)
 
 
+def groups(folder: str) -> list[tuple[str, list[str]]]:
+    """In which groups the files of a floor are read, the lowest first, as the page tells."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    rows = re.findall(rf"^\| `darc/{folder}/` \| ([\w ,]+) \| .* \| (`[^|]*`) \|$", page, re.M)
+    return [(group, re.findall(r"`(\w+)\.py`", files)) for group, files in rows]
+
+
+@pytest.mark.parametrize("folder", ["code", "collectors"])
+def test_groups_of_a_floor_import_those_above_them_alone(folder: str) -> None:
+    told = groups(folder)
+    names = [name for _, files in told for name in files]
+    files = {file.stem: file for file in python_files(f"darc/{folder}") if file.stem != "__init__"}
+    assert len(told) > 3
+    assert sorted(names) == sorted(files), "docs/architecture.md, 'Groups within a floor'"
+    place = {
+        f"darc.{folder}.{name}": number
+        for number, (_, members) in enumerate(told)
+        for name in members
+    }
+    wrong = [
+        f"{one}: that is of '{told[place[one.name]][0]}'"
+        for file in files.values()
+        for one in imports(file)
+        if place.get(one.name, 0) > place[module_name(file)]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_reads_instructions_knows_nothing_but_values() -> None:
+    """The first group of what reads code has bytes alone: no file, no program."""
+    own = {f"darc.code.{name}" for name in groups("code")[0][1]}
+    wrong = [
+        str(one)
+        for name in own
+        for one in imports(Path(f"{name.replace('.', '/')}.py"))
+        if one.name.split(".")[0] in OUTSIDE
+        or (one.name.startswith("darc.") and one.name not in own and home(one.name) != "model")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_breakpoints_know_nothing_of_pads() -> None:
+    """Nor these of them: two ways to count, behind one seam."""
+    of = {
+        f"darc.collectors.{name}": group for group, names in groups("collectors") for name in names
+    }
+    both = {"by pads", "by breakpoints"}
+    assert both < set(of.values())
+    wrong = [
+        str(one)
+        for name in of
+        for one in imports(Path(f"{name.replace('.', '/')}.py"))
+        if {of[name], of.get(one.name)} == both
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def check_no_circle(reached: dict[str, dict[str, Import]]) -> None:
     """``reached`` are the names that each name leads to, with an import that does."""
     on_the_way: list[str] = []

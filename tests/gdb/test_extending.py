@@ -109,6 +109,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (commands / f"{name}.py").write_text(text)
     collector, its_command = blocks("collector")
     (tree / "darc" / "collectors" / "sparing.py").write_text(collector)
+    insert(tree / "docs" / "architecture.md", "`sparing.py`, ", "`pad_collector.py` |")
     (commands / "spare.py").write_text(its_command)
     registry = commands / "registry.py"
     for name in ADDED:
