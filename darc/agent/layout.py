@@ -65,7 +65,7 @@ SOON_USED = 4 << 20
 
 _GUARDS = 384  # sites of guards, and of those that are made ahead of decisions
 _BYTES_PER_NODE = 72  # darc_sum and darc_total
-_KEPT = 70  # ops of both classes, and some that are under way
+_KEPT = 68  # ops of both classes, and some that are under way
 _LATER = 16  # threads that are still to come, of a program that has not run yet
 _MORE_SHEETS = 16  # besides the one of each op, for those that wait often or for many
 _SHEETS_OF_EACH = 8  # of threads beside the first: those are many that wait for each other
