@@ -125,8 +125,11 @@ class ProcessPads(PadBackend):
         def decide() -> Outcome:
             target.journal.stands(stopped=True)
             answer = handler()
-            if answer.outcome is Outcome.STOP and answer.back:
-                lead_home(target, foothold, answer.slot)
+            if answer.outcome is Outcome.STOP:
+                if answer.back:
+                    lead_home(target, foothold, answer.slot)
+                # Where threads are many one may be heard now that had rung for an earlier bell.
+                self.lead_home(foothold)
             target.journal.stands(stopped=answer.outcome is Outcome.STOP)
             return answer.outcome
 
