@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 49
+#define DARC_ABI_VERSION 50
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -294,7 +294,7 @@ struct darc_control {
     u64 tables_size;     /* bytes of the mapping that begins with this */
     u64 may_grow;        /* the debugger can make room: it is to be rung for where there is none */
     u64 short_of;        /* atomic; enum darc_short: it was rung for that */
-    u64 rooms;           /* from 1 on: how often the debugger has made room for records */
+    u64 rooms;           /* from 1 on: how often the debugger has looked for room for records */
     u64 site_room;       /* how many sites and routes there are */
     u64 route_room;
     u64 faults;          /* bits: the program sets handlers for these signals now (DARC_HANDLER) */
@@ -600,7 +600,7 @@ struct darc_context {
     u64 left;       /* TSC when its task left the processor within the op, 0: it has it */
     u64 jump_time;  /* TSC when a longjmp began within the op, 0: none */
     u32 stale;      /* serial of an op that the debugger saw to be gone, 0: none */
-    u32 crowded;    /* the control's rooms when a call was not timed last, for want of room, 0: none */
+    u32 spoiled;    /* serial of an op in which a call was not timed, for want of room: 0: none */
     u64 kept;       /* struct darc_kept *, of an op once; its owner and serial tell whether of this one */
     u32 not_kept;   /* serial of an op that a stop has fallen into, 0: none */
     u32 left_serial; /* of that op */
@@ -617,7 +617,7 @@ struct darc_context {
     u64 held_up_at; /* from which the program went on at this TSC */
     u64 aside;      /* struct darc_record * of the interrupt that the agent stands still for, 0: none was yet */
     u32 aside_calls; /* so many have come to the op that is the interrupted one */
-    u32 unused;
+    u32 crowded;    /* the control's rooms when a call was spoiled last, 0: none */
     struct darc_aside asides[DARC_ASIDES];
     u64 bins[DARC_MAX_BINS];
     struct darc_sum sums[1]; /* as many as there is room for nodes; behind them struct darc_total, likewise */

@@ -51,7 +51,7 @@ ENTRY u64 darc_enter(site *s, u64 parent_slot, u64 slot, u64 target)
     context *ctx = (context *)parent->context;
     record *rec = claim_record(ctl, slot);
     if (!rec) {
-        ctx->crowded = (u32)ctl->rooms;
+        spoil_op(ctl, ctx);
         return 0;
     }
     if (ctx->top != (u64)parent) {

@@ -11,7 +11,7 @@ from typing import Any
 
 from darc.model.errors import UnsupportedError
 
-ABI_VERSION = 49
+ABI_VERSION = 50
 
 
 @dataclass(frozen=True)

@@ -190,8 +190,8 @@ class Control:
     short_of = Word()
     """Bits (``enum darc_short``): there is no more room for these."""
     rooms = Word()
-    """How often room was made for records, from 1 on: a thread that found none casts no votes until
-    there is more."""
+    """How often room for records was looked for, from 1 on: a thread that found none casts no votes
+    until then."""
     record_count = Word()
     """How many records were ever claimed."""
     older_count = Word()

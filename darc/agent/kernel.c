@@ -18,7 +18,7 @@ static inline record *enter_within(control *ctl, site *s, context *ctx, u64 slot
         return 0;
     record *rec = claim_record(ctl, slot);
     if (!rec) {
-        ctx->crowded = (u32)ctl->rooms;
+        spoil_op(ctl, ctx);
         return 0;
     }
     open_call(s, ctx, parent, node, rec, 0);

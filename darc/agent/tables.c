@@ -148,11 +148,18 @@ static __attribute__((noinline)) record *claim_record(control *ctl, u64 slot)
     return 0;
 }
 
-/* A call of the thread's was not timed for want of room: its time would count as its caller's own. Until there is
- * more, none of the thread's ops vote: those that make no such call, as they were preempted elsewhere, would alone. */
+/* A call of the op's was not timed for want of room: its time would count as its caller's own. */
+static COLD void spoil_op(const control *ctl, context *ctx)
+{
+    ctx->spoiled = ctx->serial;
+    ctx->crowded = (u32)ctl->rooms;
+}
+
+/* Nor do the thread's other ops vote until the debugger has looked for more room, if it can: those that make no such
+ * call, as they were preempted elsewhere, would alone. */
 static inline int is_crowded(const control *ctl, const context *ctx)
 {
-    return ctx->crowded == (u32)ctl->rooms;
+    return unlikely(ctx->spoiled == ctx->serial) || unlikely(ctx->crowded == (u32)ctl->rooms && ctl->may_grow);
 }
 
 /* Nothing of another thread's op is taken over, nor that it was in the agent. */

@@ -62,6 +62,8 @@ class TableGrowth:
             if tables.contexts.room > contexts:  # their calls are soon going to want records
                 short |= limits["DARC_SHORT_OF_RECORDS"]
                 self._compacted = time.monotonic()
+        if short & limits["DARC_SHORT_OF_RECORDS"]:
+            tables.set(rooms=tables.rooms + 1)  # found or not: threads without are not to starve
         if short & limits["DARC_SHORT_OF_RECORDS"] and self._threads_inside() <= 1:
             short -= limits["DARC_SHORT_OF_RECORDS"]
             why = self._more_records() or why

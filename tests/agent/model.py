@@ -122,6 +122,8 @@ class Op:
     """A jump has left f0 itself."""
     spans: list[tuple[int, int, int, int]] = field(default_factory=list)
     """Start, end, cost and node of its calls that are long enough."""
+    is_spoiled: bool = False
+    """A callee found no room for a record: its time would count as its caller's own."""
 
 
 @dataclass
@@ -162,9 +164,6 @@ class Context:
     weighted: int = 0
     """The same, each with a weight of its bin."""
     totals: dict[int, list[int]] = field(default_factory=dict)
-    is_crowded: bool = False
-    """A callee found no room for a record, and none was made since: its time would count as its
-    caller's own, and calls without it would vote alone."""
 
 
 @dataclass
@@ -338,11 +337,9 @@ class Model:
         if least is not None and max(1, end - start - cost) >= least:
             op.spans.append((start, end, cost, node))
 
-    def _keep(
-        self, op: Op, call: Call, end: int, latency: int, *, is_voted: bool, is_crowded: bool
-    ) -> None:
+    def _keep(self, op: Op, call: Call, end: int, latency: int, is_voted: bool) -> None:
         low, high = self.setting.fast
-        is_fast = low <= latency < high and not is_crowded
+        is_fast = low <= latency < high and not op.is_spoiled
         if self.setting.least_span is None or not (is_voted or is_fast):
             return
         if not is_voted and len(self.whole[1]) > FEW:
@@ -495,8 +492,7 @@ class Model:
             parent.overhead += self.setting.pass_cost
             return
         if not self._claim(frame.slot):
-            assert thread.context is not None
-            self.contexts[thread.context].is_crowded = True
+            op.is_spoiled = True
             return
         now = self._instant(transfer.begin, end)
         is_indirect = transfer.kind == "indirect"
@@ -554,7 +550,6 @@ class Model:
             elif self.contexts[number].thread != _ENDED:
                 continue
             self.contexts[number].thread = key
-            self.contexts[number].is_crowded = False
             thread.context = number
             return self.contexts[number]
         self.lost_contexts += 1
@@ -607,11 +602,10 @@ class Model:
         self._count(context, latency)
         if setting.analyse:
             is_voted = self._is_of_peak(latency, call.overhead)
-            is_voted = is_voted and not self.bell and not context.is_crowded
+            is_voted = is_voted and not self.bell and not op.is_spoiled
             if is_voted:
                 self._vote_all(context, op, latency)
-            is_crowded = context.is_crowded
-            self._keep(op, call, end, latency, is_voted=is_voted, is_crowded=is_crowded)
+            self._keep(op, call, end, latency, is_voted=is_voted)
             if not is_voted:
                 return
         context.unreported += 1
@@ -855,8 +849,6 @@ class Model:
             self.slots = set(run.open_slots[number])
             self.places = {n: s if s in self.slots else _FREED for n, s in self.places.items()}
             self.lost_records = 0
-            for context in self.contexts:
-                context.is_crowded = False
         elif event.a == HEAL:
             for thread in self.threads.values():
                 if thread.is_doubtful and len(thread.frames) == 1:
