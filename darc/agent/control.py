@@ -49,6 +49,7 @@ class Words(TypedDict, total=False):
     inner_cost: int
     interrupt_members: int
     interrupted_ops: int
+    is_measured: int
     kept_cost: int
     kept_next: int
     landing_count: int
@@ -68,7 +69,6 @@ class Words(TypedDict, total=False):
     may_grow: int
     may_read_fs: int
     member_cost: int
-    member_inner: int
     mode: int
     moment_next: int
     name_of: int
@@ -107,7 +107,6 @@ class Words(TypedDict, total=False):
     stack_of: int
     state_of: int
     tail_cost: int
-    is_measured: int
     tail_inner: int
     target_cost: int
     task_at: int

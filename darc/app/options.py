@@ -106,7 +106,10 @@ START_OPTIONS: Mapping[str, Parameter] = {
 
 def options_of(*fields: str) -> Mapping[str, Parameter]:
     """Those options of ``darc start`` that set these fields of the parameters: what a command takes
-    to which the others mean nothing."""
+    to which the others mean nothing. What ``set darc`` alone has is no option: see
+    :meth:`~darc.app.app.App.parameters`."""
+    unknown = set(fields) - {one.field for one in START_OPTIONS.values()}
+    assert not unknown, f"no options of 'darc start' set {unknown}"
     return {option: one for option, one in START_OPTIONS.items() if one.field in fields}
 
 

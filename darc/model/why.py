@@ -191,7 +191,8 @@ class Why(Part):
 
     verdict: Verdict
     answers: tuple[Answer, ...]
-    """The one with the most time first; without those that are idle or disturbed."""
+    """Those with a cause first, of these what delayed calls most; without those that are idle,
+    disturbed, or another one's calls once more."""
     functions: int = 0
     """So many were timed,"""
     calls: int = 0

@@ -1,5 +1,7 @@
 import dataclasses
+import importlib
 import json
+import pkgutil
 import re
 from functools import partial
 from pathlib import Path
@@ -11,7 +13,7 @@ from darc import __version__
 from darc.analyses.analysis import Analysis, Resumable
 from darc.analyses.rootcauses import RootCauses
 from darc.app import commands
-from darc.app.commands.command import Option, Parsed
+from darc.app.commands.command import Command, Option, Parsed
 from darc.app.commands.resume import resume_of
 from darc.app.commands.save import save_of
 from darc.app.commands.start import parameters_of, parse_function
@@ -53,6 +55,18 @@ def app() -> FakeApp:
 def test_what_is_typed_is_read(name: str, argline: str, read: object) -> None:
     parsed = commands.find_command(name).read(argline)
     assert read in (parsed.arguments, parsed.options)
+
+
+def test_options_of_what_is_none_are_refused() -> None:
+    """A name that is misspelt, or what ``set darc`` alone has, would be dropped without a word."""
+    for field in ("max_tmie", "verbose"):
+        with pytest.raises(AssertionError, match=field):
+            options_of("start_ops", field)
+
+
+def test_what_can_be_saved_is_begun() -> None:
+    with pytest.raises(AssertionError, match="darc start does not begin"):
+        dataclasses.replace(commands.COMMANDS["start"], begins=False)
 
 
 def test_options_of_its_own_beside_those_of_a_search(app: FakeApp) -> None:
@@ -408,6 +422,17 @@ def test_commands_say_what_is_saved_of_what_they_begin() -> None:
     of_darc = [one for one in kinds if one.__module__.startswith("darc.")]
     can_be = {one.key for one in of_darc if one.stored is not Analysis.stored} - {""}
     assert {one.name for one in commands.COMMANDS.values() if one.saves} == can_be
+
+
+def test_every_command_that_a_file_makes_is_in_the_registry() -> None:
+    made = {
+        value
+        for module in pkgutil.iter_modules(commands.__path__)
+        for value in vars(importlib.import_module(f"{commands.__name__}.{module.name}")).values()
+        if isinstance(value, Command)
+    }
+    missing = {one.name for one in made} - commands.COMMANDS.keys()
+    assert not missing, f"darc/app/commands/registry.py does not name {missing}"
 
 
 def test_what_can_be_saved_and_go_on_is_resumed() -> None:

@@ -1,6 +1,8 @@
 import dataclasses
+import importlib
 import json
 import os
+import pkgutil
 import stat
 from pathlib import Path
 
@@ -13,7 +15,9 @@ from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
 from darc.saved.files import replace_file
+from darc.views import exporters
 from darc.views.exporters import EXPORTERS
+from darc.views.exporters.exporter import Exporter
 from darc.views.exporters.json import to_json
 from darc.views.exporters.reportfile import format_of, write_report
 from darc.views.exporters.text import report
@@ -355,6 +359,17 @@ def test_what_an_analysis_knows_is_shown() -> None:
     made = {one for one in Part.__subclasses__() if one.__module__.startswith("darc.")}
     missing = made - {view.kind for view in PARTS.values()}
     assert not missing, f"darc/views/parts/__init__.py does not name a view of {missing}"
+
+
+def test_every_exporter_that_a_file_makes_is_in_the_registry() -> None:
+    made = {
+        value.name
+        for module in pkgutil.iter_modules(exporters.__path__)
+        for value in vars(importlib.import_module(f"{exporters.__name__}.{module.name}")).values()
+        if isinstance(value, Exporter)
+    }
+    missing = made - exporters.EXPORTERS.keys()
+    assert not missing, f"darc/views/exporters/__init__.py does not name {missing}"
 
 
 def test_no_part_takes_the_place_of_what_the_report_says_itself(

@@ -172,7 +172,7 @@ class Command:
     takes_one: bool = False
     """Whether it takes one argument at most."""
     begins: bool = False
-    """Whether it may begin an analysis."""
+    """Whether it may begin an analysis: lldb has to see the program's stops before that."""
     only_looks: bool = False
     """Whether nothing becomes of the program by it."""
     saves: str = ""
@@ -184,6 +184,9 @@ class Command:
     :attr:`parse` makes of it with the session's function in the place of its own, options of its
     own among it. May raise :class:`UsageError`: there is nothing to go on with; and
     :class:`~darc.saved.checked.DamagedFileError`."""
+
+    def __post_init__(self) -> None:
+        assert self.begins or not (self.saves or self.goes_on), f"darc {self.name} does not begin"
 
     def split(self, words: Iterable[str]) -> Typed:
         """Words, taken apart by its options. Raises :class:`UsageError`: it has no such option, or
