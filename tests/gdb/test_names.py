@@ -79,8 +79,8 @@ def test_a_function_that_is_chosen_as_it_is_loaded(
     """Not the function that chooses, nor what the dynamic linker has for itself."""
     program = compiled(tmp_path, CHOSEN, kind.split())
     commands = [f"darc start {function} --peak last --start-ops 300", "run", REPORT]
-    done = debug(tmp_path, program, ("2000",), commands)
-    assert seen(done) == 300, done.gdb
+    done = debug(tmp_path, program, ("20000",), commands)
+    assert seen(done) >= 300, done.gdb
     (path,) = done.paths
     assert path[0] == "one" if function == "work" else path[0].startswith("__mem"), done.gdb
 
@@ -92,9 +92,9 @@ def test_a_function_that_is_not_chosen_yet(tmp_path: Path) -> None:
     program = compiled(tmp_path, CHOSEN, flags)
     commands = ["break main", "run", mark("start"), "darc start work --peak last --start-ops 300"]
     commands += [mark("on"), "continue", REPORT]
-    done = debug(tmp_path, program, ("2000",), commands)
+    done = debug(tmp_path, program, ("20000",), commands)
     assert "and has not yet: waits for it" in done.section("start")
-    assert seen(done) == 300, done.gdb
+    assert seen(done) >= 300, done.gdb
     assert done.paths == [("one",)]
 
 
@@ -219,7 +219,7 @@ def test_instances_in_rust(spelling: str, listed: list[str], tmp_path: Path) -> 
     assert all(map(str.startswith, instances, listed)), instances
     for one in instances:
         commands = [f"darc start '{one}' --peak last --start-ops 100", "run", REPORT]
-        assert seen(debug(tmp_path, program, ("600",), commands)) == 100
+        assert seen(debug(tmp_path, program, ("6000",), commands)) >= 100
 
 
 def test_an_instance_by_some_of_its_arguments(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_an_instance_by_some_of_its_arguments(tmp_path: Path) -> None:
     program = compiled(tmp_path, RUST)
     for name in ("rs::rs::Store<u64>::put<u64, u32>", "Store::put<u32>", "Store<u64>::put"):
         commands = [f"darc start '{name}' --peak last --start-ops 100", "run", REPORT]
-        assert seen(debug(tmp_path, program, ("600",), commands)) == 100
+        assert seen(debug(tmp_path, program, ("6000",), commands)) >= 100
 
 
 SPLIT = """
