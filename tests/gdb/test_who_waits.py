@@ -238,7 +238,7 @@ def test_one_lock_that_many_contend_for_is_one_object(threads: int, tmp_path: Pa
     whole = sum(by_truth.values())
     assert whole, known
     for who in ("janitor", "workers"):
-        assert abs(by_truth[who] - by_darc[who]) < 0.05 * whole, (by_truth, by_darc)
+        assert abs(by_truth[who] - by_darc[who]) < 0.1 * whole, (by_truth, by_darc)
 
 
 def test_a_condition_that_many_wait_for_is_one_object(tmp_path: Path) -> None:
