@@ -157,7 +157,7 @@ class Records:
         )
         records, mask = base + list_size, self._control.layout.record_mask
         self._control.move(record_list=base, records=records, record_mask=mask)
-        self._control.set(record_count=0, rooms=self._control.rooms + 1)
+        self._control.set(record_count=0)
         self._sites.move_records(records, mask)
 
     def _records(self, mark: str) -> list[dict[str, int]]:

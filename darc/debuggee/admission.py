@@ -162,10 +162,14 @@ def _handlers_in(target: Target, memory: procfs.MemoryFile, pid: int, noted: jou
     then."""
     code = [range(at, at + len(one.place.written)) for at, one in noted.passages.items()]
     saved = interrupted(target, memory, pid).values() if code else ()
-    for address, place in zip(list(noted.passages), code, strict=True):
-        if any(pc in place for pc in saved):
-            del noted.passages[address]
-    return any(pc in place for pc in saved for place in code)
+    awaited = [
+        at
+        for at, place in zip(noted.passages, code, strict=True)
+        if any(pc in place for pc in saved)
+    ]
+    for address in awaited:
+        del noted.passages[address]
+    return bool(awaited)
 
 
 def _let_out(target: Target, noted: journal.Left) -> list[int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import contextlib
 import itertools
-import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -33,9 +32,6 @@ cancelling, and for changes of all threads' user (``SIGCANCEL``, ``SIGSETXID``).
 
 _SEARCHED_FOR_INTERRUPTED = 64 << 20
 """Bytes beside the threads' stacks: what is read in some 30 ms."""
-
-_USER_CODE = 0x33
-"""The segment of a program's code (``__USER_CS``)."""
 
 SEARCHED = stackcopies.LIMIT
 """Bytes that are looked through for what leads to pads: as many as for copies of stacks."""
@@ -86,9 +82,8 @@ def references(
             return None
         # Aligned ones, as on a stack, in its copy and in what the kernel saves for a signal's
         # handler: elsewhere two bytes of a compressor's tables look like them by the thousand.
-        for place, word in scan.words(memory, part):
-            if is_inside(word) and (not is_dead or _is_saved(memory, place, part)):
-                found.add(word)
+        words = saved_counters(memory, part) if is_dead else scan.words(memory, part)
+        found.update(word for _, word in words if is_inside(word))
     return frozenset(found)
 
 
@@ -123,7 +118,11 @@ def interrupted(target: Target, memory: MemoryFile, pid: int) -> dict[int, int]:
     rest = [*own_pages(pid, private), *own_pages(pid, shared, shared=True)]
     if sum(map(len, rest)) > _SEARCHED_FOR_INTERRUPTED:
         rest = []
-    return {at: pc for part in (*stacks, *rest) for at, pc in saved_counters(memory, part)}
+    return {
+        at: pc
+        for part in (*stacks, *rest)
+        for at, pc in saved_counters(memory, part, passes_over=True)
+    }
 
 
 def extents(landings: Iterable[ReturnLandings]) -> list[range]:
@@ -199,20 +198,8 @@ def _live_part(region: Region, stacks: Iterable[_Stack]) -> int:
     """Where what lives in a region with these stacks begins: what is below the stack pointer of a
     thread is nobody's as a rule, on the first thread's stack, and where the C library has put
     another one's storage behind it. The stacks of fibers may lie there as well, in a frame's array:
-    see :func:`_is_saved`."""
+    see :func:`~darc.debuggee.wordscan.saved_counters`."""
     for stack in stacks:
         if region.path == "[stack]" if stack.is_first else stack.pointer < stack.base < region.end:
             return stack.pointer // 8 * 8
     return region.start
-
-
-def _is_saved(memory: MemoryFile, place: int, part: range) -> bool:
-    """Whether the word at ``place`` of a stack is the program counter that the kernel has saved for
-    a signal's handler (``struct sigcontext``): one that changes to another fiber comes back there.
-    Before it is the stack pointer, which is further up; behind it are the flags and the segments.
-    """
-    if not part.start + 8 <= place < part.stop - 16:
-        return False
-    stack, _, flags, segments = struct.unpack("<4Q", memory.read(place - 8, 32))
-    is_up = place < stack < place + _FARTHEST
-    return is_up and flags >> 22 == 0 and bool(flags & 2) and segments & 0xFFFF == _USER_CODE

@@ -99,10 +99,12 @@ def _own(pagemap: int, part: range, shared: bool) -> list[range]:
     return found
 
 
-def saved_counters(memory: MemoryFile, part: range) -> Iterator[tuple[int, int]]:
+def saved_counters(
+    memory: MemoryFile, part: range, *, passes_over: bool = False
+) -> Iterator[tuple[int, int]]:
     """Where in ``part`` of the memory, whose bounds are multiples of 8, what looks like a program
     counter is that the kernel has saved for a signal's handler (``struct sigcontext``), and which.
-    What cannot be read is passed over."""
+    ``passes_over`` as :meth:`WordScan.words`."""
     buffer, found = ctypes.create_string_buffer(_CHUNK), (ctypes.c_uint32 * _ROOM)()
     view = memoryview(buffer)
     for at in range(part.start, part.stop - _AROUND_SAVED, _CHUNK - _AROUND_SAVED):
@@ -110,6 +112,8 @@ def saved_counters(memory: MemoryFile, part: range) -> Iterator[tuple[int, int]]
         try:
             memory.read_into(at, view[:size])
         except TargetError:
+            if not passes_over:
+                raise
             continue
         next_word, count = ctypes.c_size_t(1), size // 8
         while next_word.value < count:
