@@ -23,7 +23,7 @@ ALARMS = 0.01
 POWER = 0.9
 """How sure a change is to be seen with as many calls as are said to be needed."""
 
-LEAST_CALLS = 5
+LEAST_PEAK_CALLS = 5
 """Calls that a peak must have in one of the runs."""
 
 NOTABLE_FACTOR = 1.5
@@ -195,11 +195,11 @@ class _Tested:
         self.share_p: float | None = None
         self.move_p: float | None = None
         self._moved = 0.0
-        self._is_enough = max(self._counts) >= LEAST_CALLS
+        self._is_enough = max(self._counts) >= LEAST_PEAK_CALLS
         if self._is_enough and min(self._shares) < 1 and self._df >= least_df:
             z = _proportions_z(self._counts, self._calls) / math.sqrt(self._phi)
             self.share_p = _two_sided(z, self._df)
-        if min(self._counts) >= LEAST_CALLS:
+        if min(self._counts) >= LEAST_PEAK_CALLS:
             means, variance = _means(inside)
             self._moved = (means[1] - means[0]) / resolution
             phi, df = _dispersion([_mean_scatter(run.slices, peak) for run in runs if run.slices])
@@ -240,7 +240,7 @@ class _Tested:
         before, now = self._shares
         spread = before * (1 - before) + now * (1 - now)
         needed = factor * self._phi * spread / (now - before) ** 2
-        return _rounded_up(max(needed, LEAST_CALLS / max(before, now)))
+        return _rounded_up(max(needed, LEAST_PEAK_CALLS / max(before, now)))
 
 
 def _inside(bins: Mapping[int, int], peak: Peak) -> dict[int, int]:

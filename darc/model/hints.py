@@ -14,7 +14,7 @@ from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet
 from darc.model.peaks import Peak
 
-LEAST_CALLS = 20
+LEAST_TO_AGREE = 20
 """Fewer calls agree by chance."""
 
 TICKS = (0.001, 1 / 300, 0.004, 0.01)
@@ -141,7 +141,7 @@ def hints(known: FunctionSet, top: int) -> Iterator[Hint]:
     """What may be supposed of the first ``top`` rows."""
     by_count: dict[int, list[FunctionProfile]] = {}
     for row in known.rows:
-        if row.profile.count >= LEAST_CALLS:
+        if row.profile.count >= LEAST_TO_AGREE:
             by_count.setdefault(row.profile.count, []).append(row)
     for number, row in enumerate(known.rows[:top], 1):
         yield from _comes(number, row, known)
@@ -193,7 +193,7 @@ def _bins(row: FunctionProfile, peaks: Sequence[Peak]) -> Iterator[int]:
 
 def _tick(number: int, row: FunctionProfile, known: FunctionSet) -> Iterator[Hint]:
     for peak in row.peaks[1:]:
-        if peak.count < 10 * LEAST_CALLS or row.until is not None:
+        if peak.count < 10 * LEAST_TO_AGREE or row.until is not None:
             continue
         between = known.seconds / peak.count
         for tick in TICKS:
@@ -208,6 +208,6 @@ def _contended(number: int, row: FunctionProfile) -> Iterator[Hint]:
     left, right = row.peaks
     profile = row.profile
     cycles = sum(profile.bins[b] * profile.mean_cycles(b) for b in _bins(row, [right]))
-    if right.count < LEAST_CALLS or cycles < _LEAST_WAIT_SECONDS * profile.hz * right.count:
+    if right.count < LEAST_TO_AGREE or cycles < _LEAST_WAIT_SECONDS * profile.hz * right.count:
         return
     yield Contended(number, right.count / (left.count + right.count), cycles / right.count)

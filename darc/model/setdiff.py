@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from darc.model.comparison import (
-    LEAST_CALLS,
+    LEAST_PEAK_CALLS,
     NOTABLE_BINS,
     ChangeVerdict,
     Pair,
@@ -83,9 +83,9 @@ class Difference:
 
     def fate(self, change: PeakChange) -> Fate:
         """What has become of one of the peaks, if anything has. A few calls are no peak yet."""
-        if change.before * self.before.profile.count < LEAST_CALLS:
+        if change.before * self.before.profile.count < LEAST_PEAK_CALLS:
             return Fate.CAME
-        if change.now * self.now.profile.count < LEAST_CALLS:
+        if change.now * self.now.profile.count < LEAST_PEAK_CALLS:
             return Fate.WENT
         if change.has_moved or (
             change.verdict is not ChangeVerdict.CHANGED and abs(change.moved) >= NOTABLE_BINS

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from darc.model.ftree import Totals
 
-LEAST_CALLS = 8
+LEAST_REPEATS = 8
 """Calls in one call of f0 from which on they may be taken as one (``DARC_REPEATED``)."""
 
 
@@ -35,7 +35,7 @@ class CallTimes:
     @property
     def is_repeated(self) -> bool:
         """Whether its calls count together: many, and no single one is half of them all."""
-        return self.calls >= LEAST_CALLS and 2 * self.longest < self.sum
+        return self.calls >= LEAST_REPEATS and 2 * self.longest < self.sum
 
     def share(self, part: int) -> int:
         """Of what all of its calls took, the part of its longest one."""
@@ -66,7 +66,7 @@ def contributions(
 
 def repeats(totals: Totals) -> bool:
     """Whether a callee was called again and again, on the average of many calls of f0."""
-    return totals.calls >= LEAST_CALLS * totals.ops > 0 and 2 * totals.max_sum < totals.sum
+    return totals.calls >= LEAST_REPEATS * totals.ops > 0 and 2 * totals.max_sum < totals.sum
 
 
 def weight(totals: Totals) -> int:

@@ -24,7 +24,7 @@ from darc.model.shares import SLIGHT
 from darc.model.slices import less
 from darc.model.why import Suspect, Tail
 
-LEAST_CALLS = 100
+LEAST_SLOW_CALLS = 100
 LEAST_SLOW = 20
 """Calls in the slow peak."""
 
@@ -131,7 +131,7 @@ def longest_tail(known: FunctionSet) -> Tail | None:
 def _tail(row: FunctionProfile, seconds: float, least_share: float) -> Iterator[tuple[Tail, float]]:
     """Its tail, if it has one, with the delay of that, as suspects have it."""
     profile = row.profile
-    if is_sleep(row.function) or profile.count < LEAST_CALLS or seconds <= 0:
+    if is_sleep(row.function) or profile.count < LEAST_SLOW_CALLS or seconds <= 0:
         return
     middle = _median_bin(profile)
     first = middle + _FAR * profile.resolution
@@ -173,7 +173,7 @@ def _suspect(
     row: FunctionProfile, seconds: float, least: int, least_share: float = LEAST_SHARE
 ) -> Suspect | None:
     profile = row.profile
-    if is_sleep(row.function) or profile.count < LEAST_CALLS or seconds <= 0:
+    if is_sleep(row.function) or profile.count < LEAST_SLOW_CALLS or seconds <= 0:
         return None
     peak = _slow_peak(row, least)
     if peak is None:

@@ -22,7 +22,7 @@ from darc.model.ftree import (
 )
 from darc.model.snapshot import KERNELS_HALF
 from darc.search.descent import CUT_SHORT_NOTE, DIVIDES_NOTE, MAX_DEPTH_NOTE
-from darc.search.loops import LEAST_CALLS, repeats, weight
+from darc.search.loops import LEAST_REPEATS, repeats, weight
 from darc.views.words import MOST_ON_WAY, columns, message, name, shorten, way
 
 _FAR = 1 << 20
@@ -184,14 +184,14 @@ def _repetition(node: Fnode) -> str:
     where they did so above already, how often its caller calls it. ``one of 20,000 calls`` where a
     single one is half of them all."""
     totals = node.called
-    if not totals.ops or totals.calls < LEAST_CALLS * totals.ops:
+    if not totals.ops or totals.calls < LEAST_REPEATS * totals.ops:
         return ""
     if not repeats(totals):
         return f"one of {totals.calls / totals.ops:,.0f} calls"
     caller = node.parent.totals if node.parent is not None else Totals()
     calls = caller.calls if repeats(caller) else totals.ops
     each = totals.calls / calls
-    return f"×{each:,.0f}" if each >= LEAST_CALLS else ""
+    return f"×{each:,.0f}" if each >= LEAST_REPEATS else ""
 
 
 def _own_votes(node: Fnode) -> str:

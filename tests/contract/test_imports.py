@@ -438,6 +438,19 @@ def test_what_is_pure_reaches_nothing_outside(name: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_what_is_imported_is_written_as_an_import() -> None:
+    """Else none of these tests sees it."""
+    hidden = [
+        f"{file}:{node.lineno} imports by a name that is made while it runs"
+        for package in ("darc", *sorted(ABOVE), "benchmarks")
+        for file in python_files(package)
+        for node in ast.walk(ast.parse((ROOT / file).read_text()))
+        if (isinstance(node, ast.Attribute) and node.attr == "import_module")
+        or (isinstance(node, ast.Name) and node.id in {"import_module", "__import__"})
+    ]
+    assert not hidden, "\n".join(hidden)
+
+
 def test_values_are_frozen() -> None:
     wrong = [
         f"{file}:{node.lineno} {node.name}"
