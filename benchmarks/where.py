@@ -158,7 +158,7 @@ def _sqlite() -> tuple[dict[str, float], dict[str, str], dict[str, int]]:
                     if way != UFTRACE:
                         raise
                     missing[way] = " ".join(str(error).split())[:200]
-    return {way: min(all_) for way, all_ in found.items()}, missing, calls
+    return {way: min(all_) for way, all_ in found.items() if all_}, missing, calls
 
 
 # ------------------------------------------------------------------------ recording
