@@ -3,6 +3,7 @@ are ready to."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 
 from darc.code.program import Program
@@ -56,6 +57,12 @@ class GuardPads:
     def has(self, kind: Guard) -> bool:
         """Whether a guard of that kind was put in."""
         return any(kind is one for one, _ in self._standing.values())
+
+    def cover(self, code: range) -> bool:
+        """Whether something of that code is executed in the pad of a guard, or is to be."""
+        ready = (made for made in self._prepared.values() if isinstance(made, Patch))
+        places = itertools.chain(self.patches, ready)
+        return any(at.address < code.stop and code.start < at.end for at in places)
 
     def put(self) -> list[str]:
         """Puts a pad at every place that has none yet; tells which ones could not be.

@@ -392,6 +392,8 @@ class PadInstaller:
         site = self._in_place(site)
         if self._user_stands_in(site.patch, max(site.back, site.patch + site.length)):
             return "a breakpoint stands in its bytes"
+        if self.guards.cover(range(site.patch, site.back)):
+            return "it stands in its function's first bytes, where darc has another probe"
         if not self._overlaps_f0(site):
             known = self._sites.get(site.address)
             may_relay = site.is_short and self._relay(site.address, known) is not None

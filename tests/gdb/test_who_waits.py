@@ -145,8 +145,9 @@ def test_successive_holders_have_their_own_shares(tmp_path: Path) -> None:
 def test_each_kind_of_wait(
     way: str, kind: str, named: str, path: str, role: str, by: str, tmp_path: Path
 ) -> None:
-    _, told = told_of(tmp_path, way)
+    done, told = told_of(tmp_path, way)
     check_shares(tmp_path, told, kind)
+    assert "has changed since it was read" not in json.dumps(done.report)  # by darc's own probes
     for op in slow_ops(told):
         (wait,) = (w for w in op["waits"] if w["kind"] == kind)
         assert wait["object"] == named

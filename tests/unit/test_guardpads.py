@@ -138,3 +138,16 @@ def test_what_is_taken_back_may_stand_again(world: World) -> None:
     assert world.standing == [RAISE]
     world.guards.put()
     assert world.standing == [RAISE, JUMP]
+
+
+def test_code_that_guards_cover_is_known_before_they_stand(world: World) -> None:
+    world.problems = {SWITCH: "too short"}
+    world.guards.prepare_waits(world.wait_places)
+    first = range(LOCK + BEHIND_ENDBR, LOCK + BEHIND_ENDBR + 5)
+    for _ in range(2):
+        assert world.guards.cover(range(first.stop - 1, first.stop + 4))
+        assert world.guards.cover(range(first.start - 4, first.start + 1))
+        assert not world.guards.cover(range(first.stop, first.stop + 5))
+        assert not world.guards.cover(range(first.start - 5, first.start))
+        assert not world.guards.cover(range(SWITCH, SWITCH + 9)), "none can stand there"
+        world.guards.put_waits()
