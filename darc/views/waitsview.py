@@ -16,6 +16,9 @@ SHOWN = 6
 _LEAST_BEHIND = 100
 """What is behind a wait is shown from this part of all time on."""
 
+_LEAST_UNTOLD = 0.1
+"""Of a time without a processor: from more on it is told that nobody knows who had that."""
+
 _KINDS = {
     ObjectKind.LOCK: "the lock",
     ObjectKind.RWLOCK: "the read-write lock",
@@ -114,9 +117,15 @@ def _holder_lines(
     yield Text(f"{guides}{branch} {share}  {holder_text(holder, kind, show)}")
     behind = [one for one in holder.behind if one.cycles * _LEAST_BEHIND >= whole][:SHOWN]
     guides += "   " if is_last else "│  "
+    rest = holder.cycles - sum(one.cycles for one in holder.behind)
+    is_untold = holder.role is Role.HANDED_OVER and bool(holder.behind)
+    is_untold = is_untold and rest * _LEAST_BEHIND >= whole and rest > _LEAST_UNTOLD * holder.cycles
     for number, one in enumerate(behind):
-        is_last = number == len(behind) - 1
+        is_last = number == len(behind) - 1 and not is_untold
         yield from _holder_lines(one, kind, whole, guides, is_last, show)
+    if is_untold:
+        unseen = _IN_KERNELS[ObjectKind.PROCESSOR, Role.NOT_SEEN]
+        yield Text(f"{guides}└─ {_share(rest, whole)}  {unseen}")
 
 
 _LEAST_QUOTA = 0.01

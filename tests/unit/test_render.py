@@ -282,6 +282,20 @@ def test_functions_that_call_each_other_are_a_line_of_the_tree() -> None:
     assert len(render.tree(snapshot, Style(verbose=True)).splitlines()) == 82
 
 
+@pytest.mark.parametrize(("known", "is_told"), [(300, True), (580, False), (0, False)])
+def test_what_is_not_known_of_who_had_the_processor_is_told(known: int, *, is_told: bool) -> None:
+    """Nobody is known where that could not be asked for: which is told once for all."""
+    ran = (Holder(Role.RAN, "hog", (), known, 1, (7,), is_outside=True),) if known else ()
+    ready = Holder(Role.HANDED_OVER, "", (), 600, 1, behind=ran)
+    waited = WaitedFor(ObjectKind.WAKE_UP, "", ("fdatasync",), 900, 1, 1, (ready,))
+    snapshot = samples.snapshot()
+    assert snapshot.ftree is not None
+    kept = dataclasses.replace(ops.of_samples(snapshot.ftree), sees_waits=True)
+    snapshot = dataclasses.replace(snapshot, ops=kept, waits=Waits(1, 1000, (waited,)))
+    lines = render.waits(snapshot, Style(0)).splitlines()
+    assert any("30 %  who ran meanwhile was not seen" in line for line in lines) == is_told, lines
+
+
 def test_lines_of_waits_fit_the_width() -> None:
     waited = WaitedFor(
         ObjectKind.LOCK, "log_lock", tuple(f"function_{n}" for n in range(20)), 9, 1, 1, ()
