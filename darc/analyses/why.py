@@ -19,7 +19,7 @@ from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.search.descent import end_where_it_is, ended_paths
 from darc.search.suspects import (
-    LEAST_SLOW_CALLS,
+    LEAST_TO_JUDGE,
     SLEEPS,
     agree,
     choice,
@@ -161,7 +161,7 @@ class SuspectProfiles(FunctionProfiles):
         been called often enough, of which none was more often than ``most`` times."""
         seconds, ran = self._clock.seconds, self._clock.ran
         busy = self._set.busy_seconds - self._busy
-        return most * self._limit < LEAST_SLOW_CALLS * seconds and busy >= _AT_WORK * ran
+        return most * self._limit < LEAST_TO_JUDGE * seconds and busy >= _AT_WORK * ran
 
     def _stands_out(self) -> bool:
         out = usual(self._known)

@@ -43,7 +43,7 @@ from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.model.why import Answer, Suspect, Verdict, Why
 from darc.search.suspects import (
-    LEAST_SLOW_CALLS,
+    LEAST_TO_JUDGE,
     agree,
     always_takes_it,
     are_alike,
@@ -466,8 +466,8 @@ class Pursuit:
             )
             return Verdict.UNKNOWN, [why, *_not_timed(known)]
         most = max(row.profile.count for row in known.rows)
-        if most < LEAST_SLOW_CALLS:
-            why = f"no function was called {LEAST_SLOW_CALLS} times in {known.seconds:.1f}s"
+        if most < LEAST_TO_JUDGE:
+            why = f"no function was called {LEAST_TO_JUDGE} times in {known.seconds:.1f}s"
             return Verdict.UNKNOWN, [why, *_not_timed(known)]
         if not self._profiled and has_ended:
             return Verdict.UNKNOWN, [

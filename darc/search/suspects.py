@@ -24,9 +24,11 @@ from darc.model.shares import SLIGHT
 from darc.model.slices import less
 from darc.model.why import Suspect, Tail
 
-LEAST_SLOW_CALLS = 100
+LEAST_TO_JUDGE = 100
+"""Calls, of which"""
+
 LEAST_SLOW = 20
-"""Calls in the slow peak."""
+"""must be in the slow peak."""
 
 _BUDDING = 5
 """Calls in the slow peak of one that is worth a wait for more of them."""
@@ -131,7 +133,7 @@ def longest_tail(known: FunctionSet) -> Tail | None:
 def _tail(row: FunctionProfile, seconds: float, least_share: float) -> Iterator[tuple[Tail, float]]:
     """Its tail, if it has one, with the delay of that, as suspects have it."""
     profile = row.profile
-    if is_sleep(row.function) or profile.count < LEAST_SLOW_CALLS or seconds <= 0:
+    if is_sleep(row.function) or profile.count < LEAST_TO_JUDGE or seconds <= 0:
         return
     middle = _median_bin(profile)
     first = middle + _FAR * profile.resolution
@@ -173,7 +175,7 @@ def _suspect(
     row: FunctionProfile, seconds: float, least: int, least_share: float = LEAST_SHARE
 ) -> Suspect | None:
     profile = row.profile
-    if is_sleep(row.function) or profile.count < LEAST_SLOW_CALLS or seconds <= 0:
+    if is_sleep(row.function) or profile.count < LEAST_TO_JUDGE or seconds <= 0:
         return None
     peak = _slow_peak(row, least)
     if peak is None:
