@@ -40,8 +40,10 @@ def why_not(gdb: str) -> str | None:
 def main() -> None:
     """Become gdb; end with status 1 and one line when there is none that can load darc, and with
     130 at Ctrl-C."""
-    from darc.app.launching import launch
-
+    try:
+        from darc.app.launching import launch
+    except KeyboardInterrupt:  # a busy machine takes a while to import that
+        sys.exit(130)
     launch(_become_gdb)
 
 

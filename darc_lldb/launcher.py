@@ -121,8 +121,10 @@ def find_usable() -> tuple[str, dict[str, str]] | str:
 def main() -> None:
     """Become lldb; end with status 1 and one line when there is none that can load darc, and with
     130 at Ctrl-C."""
-    from darc.app.launching import launch
-
+    try:
+        from darc.app.launching import launch
+    except KeyboardInterrupt:  # a busy machine takes a while to import that
+        sys.exit(130)
     launch(_become_lldb)
 
 

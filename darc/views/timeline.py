@@ -127,7 +127,9 @@ def _kept_of(snapshot: Snapshot, kept: KeptOps) -> Iterator[str]:
     seen_of = {OpClass.IN_PEAK: kept.in_peak_seen, OpClass.FASTEST: kept.fastest_seen}
     for kept_as, seen in seen_of.items():
         if count := len(kept.of(kept_as)):
-            yield f"{count} of {seen} ops of {class_name(snapshot, kept_as)} are kept"
+            told = f"{count} of {seen} ops of {class_name(snapshot, kept_as)} are kept"
+            is_apart = len(kept.sample(kept_as)) < count
+            yield told + ("; the slowest is in no average" if is_apart else "")
     if quota := quota_text(kept):
         yield quota
     if kept.not_kept:

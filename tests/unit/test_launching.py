@@ -69,3 +69,23 @@ def test_ctrl_c_at_a_debugger_that_says_nothing(name: str, tmp_path: Path) -> No
     ended, _, _ = select.select([waited_for], [], [], 60)
     os.close(waited_for)
     assert ended, "what it began is still there"
+
+
+IMPORTING = """
+import sys
+
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "darc.app.launching":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+from darc_{name}.launcher import main
+main()
+"""
+
+
+def test_ctrl_c_as_it_begins(name: str) -> None:
+    command = [sys.executable, "-c", IMPORTING.format(name=name)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

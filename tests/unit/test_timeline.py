@@ -34,8 +34,8 @@ def test_the_list() -> None:
     assert lines[11].endswith("● the slowest")
     assert lines[12].split()[-1] == "1"
     assert lines[-2:] == [
-        "11 of 31 ops of peak 3 are kept",
-        "11 of 1805 ops of peak 1 are kept",
+        "11 of 31 ops of peak 3 are kept; the slowest is in no average",
+        "11 of 1805 ops of peak 1 are kept; the slowest is in no average",
     ]
 
 
