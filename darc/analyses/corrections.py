@@ -14,7 +14,7 @@ from darc.analyses.offvotes import OffVotes, Rules, conclude, own_time
 from darc.collectors.callees import is_others
 from darc.model.ftree import UNTOLD, Cause, Fnode, NodeState, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, OpClass
-from darc.model.shares import slight, weigh
+from darc.model.shares import is_known, slight, weigh
 from darc.search.contest import Vote
 from darc.search.descent import CUT_SHORT_NOTE, DIVIDES_NOTE, MAX_DEPTH_NOTE
 
@@ -26,6 +26,10 @@ _CUT_OFF = (CUT_SHORT_NOTE, DIVIDES_NOTE, MAX_DEPTH_NOTE)
 
 _LISTED = 3
 """Causes that a line names."""
+
+_NOTHING = 64
+"""How many times what a function takes the fastest call inside the peak takes at least, for it to
+have no part in that: where one of twenty calls is slow there, it takes a twentieth."""
 
 
 def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: Rules) -> list[str]:
@@ -125,6 +129,37 @@ def leave_out_slight(paths: Sequence[RootCausePath], kept: KeptOps) -> list[str]
             f"of the peak's time, another cause {100 * most:.0f} %: it is no root cause"
         )
     return notes
+
+
+def leave_out_passed(paths: Sequence[RootCausePath], kept: KeptOps | None, least: int) -> list[str]:
+    """Where calls are slow here and there, some twenty of them may all be slow elsewhere, and pass
+    through a function in nanoseconds, where something has their votes all the same. Of ``paths``
+    whose share no ``kept`` op tells, those with such a function are no root causes, if others are
+    left; the fastest call inside the peak takes ``least`` cycles. Changes the ftree; returns what
+    the user is to be told."""
+    passed = [
+        path
+        for path in paths
+        if not is_known(path, kept) and any(_is_passed(node, least) for node in path.nodes[1:])
+    ]
+    if not passed or len(passed) == len(paths):
+        return []
+    for path in passed:
+        _leave_out(path)
+    were = "was" if len(passed) == 1 else "were"
+    return [
+        f"{_listed(_names_of(passed))} {were} chosen by votes of calls that take next to nothing "
+        "there: no root cause"
+    ]
+
+
+def _is_passed(node: Fnode, least: int) -> bool:
+    totals = node.totals
+    return (
+        not node.is_interrupt
+        and totals.ops >= LEAST_FOR_ESTIMATES
+        and totals.sum * _NOTHING < least * totals.ops
+    )
 
 
 def leave_out_all(

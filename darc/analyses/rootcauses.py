@@ -18,6 +18,7 @@ from darc.analyses.closinground import ClosingRound, is_frequent
 from darc.analyses.corrections import (
     hear_ops,
     leave_out_all,
+    leave_out_passed,
     leave_out_slight,
     tell_blocked,
     tell_others,
@@ -530,7 +531,10 @@ class RootCauses(Resumable):
         if self._switches.is_watching and self._collector.ops is not None:
             why = _TOO_FEW_AT_THE_END if self._is_gone else _TOO_FEW
             tell_unheard(self._paths, kept, why)
+        least = self._profile.limits()[0]
         if kept is None:
+            if parameters.auto:
+                self._tell(leave_out_passed(self._paths, kept, least))
             return
         rules = Rules(
             resolution=parameters.resolution,
@@ -545,6 +549,7 @@ class RootCauses(Resumable):
             tell_blocked(self._paths, self.root, kept, rules)
         if parameters.auto:
             self._tell(leave_out_slight(self._paths, kept))
+            self._tell(leave_out_passed(self._paths, kept, least))
             fast = self._profile.mean_below()
             are_all = self._descent is not None and not self._descent.under_way
             self._doubts += leave_out_all(

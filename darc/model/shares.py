@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from darc.model.ftree import Cause, Ending, Fnode, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, Op, OpClass
@@ -113,8 +114,41 @@ def is_minor(snapshot: Snapshot) -> bool:
     """Whether most of the peak's time is known to have causes that are none of the paths': less
     than half of it is in these, and less than half of what makes its calls slow."""
     weight = weigh_all(snapshot)
-    is_little = weight is not None and weight.is_minor and weight.share < MOST
-    return is_little and not _has_most_time(snapshot)
+    if weight is None:
+        known = led_there(snapshot)
+        return known is not None and known < MOST
+    return weight.is_minor and weight.share < MOST and not _has_most_time(snapshot)
+
+
+def led_there(snapshot: Snapshot) -> float | None:
+    """Where the share of some of the paths is not known: to what part of the peak's time, from 0
+    to 1, all of them may come. Such a path has the part of the calls that led to it by their votes,
+    level after level. ``None`` where all shares are known, where no call was to be kept whole, or
+    where the user has chosen the path."""
+    kept, parameters = snapshot.ops, snapshot.parameters
+    if kept is None or not parameters.auto or parameters.loops is Loops.PAPER:
+        return None
+    shares = [explain(path, snapshot).share for path in snapshot.paths]
+    if None not in shares:
+        return None
+    parts = (
+        voted(path) if share is None else share
+        for path, share in zip(snapshot.paths, shares, strict=True)
+    )
+    return min(1.0, sum(parts))
+
+
+def voted(path: RootCausePath) -> float:
+    """The part of the in-peak calls, from 0 to 1, that the votes led down ``path`` and to its end,
+    as far as decisions tell."""
+    part = 1.0
+    for above, node in pairwise(path.nodes):
+        if above.decision is not None and above.decision.ops:
+            part *= min(1.0, node.maxcount / above.decision.ops)
+    last = path.nodes[-1].decision
+    if last is not None and last.ops:
+        part *= min(1.0, path.ending.maxcount / last.ops)
+    return part
 
 
 def _has_most_time(snapshot: Snapshot) -> bool:
@@ -255,6 +289,11 @@ def _is_call(path: RootCausePath) -> bool:
     return ending.cause is Cause.LOOP or (
         ending.cause is not Cause.PREEMPTION and _is_whole(last, ending)
     )
+
+
+def is_known(path: RootCausePath, kept: KeptOps | None) -> bool:
+    """Whether ``kept`` ops tell what share of the peak's time the cause of ``path`` takes."""
+    return _taken(path, _ops_of(path, kept), kept) is not None
 
 
 def slight(

@@ -25,6 +25,7 @@ from darc.model.shares import (
     Explained,
     explain,
     is_minor,
+    led_there,
     longest_with_most,
     most_time,
     weigh_all,
@@ -417,7 +418,7 @@ def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style)
     so_far = ", so far" if snapshot.status is Status.SEARCHING else ""  # ops may yet deny it
     lines, cause = [], "root cause"
     if paths and not so_far and is_minor(snapshot):
-        lines, cause = minor_lines(snapshot, style), "smaller cause"
+        lines, cause = minor_lines(snapshot, style), _lesser(snapshot)
     for path in paths:
         told = f"darc: {cause}{of}{so_far}: {path_text(path, style.name, style.most_on_way)}"
         lines.append(Text(told, "bold"))
@@ -455,9 +456,12 @@ def minor_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     """Where the paths explain the smaller part of the peak's time: what has the most, as far as it
     is known, and the command that goes on."""
     weight, peak = weigh_all(snapshot), snapshot.peak
-    assert weight is not None
     assert peak is not None
     whose = f"{peak_name(peak)}'s"
+    if weight is None:
+        led = f"{100 * (led_there(snapshot) or 0.0):.0f} %"
+        told = f"most of {whose} time may have other causes: {led} of its calls led to those below"
+        return [Text(f"darc: {told}", "bold"), Text("  a longer search tells more", "dim")]
     least = f"{100 * weight.share:.0f} %"
     lines = [Text(f"darc: most of {whose} time has another cause: {least} has those below", "bold")]
     waits = snapshot.waits if snapshot.ops is not None and snapshot.ops.sees_waits else None
@@ -482,8 +486,13 @@ def minor_lines(snapshot: Snapshot, style: Style) -> list[Text]:
 def status_text(snapshot: Snapshot) -> str:
     """How far it is; where root cause paths explain the smaller part, no cause is called found."""
     if snapshot.status is Status.FOUND and is_minor(snapshot):
-        return "only a smaller cause found"
+        return f"only a {_lesser(snapshot)} found"
     return snapshot.status.value
+
+
+def _lesser(snapshot: Snapshot) -> str:
+    """What is said of a path in place of a root cause."""
+    return "possible cause" if weigh_all(snapshot) is None else "smaller cause"
 
 
 def _calls_apart(path: RootCausePath, paths: Sequence[RootCausePath], style: Style) -> str:

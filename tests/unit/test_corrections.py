@@ -7,6 +7,7 @@ import dataclasses
 from darc.analyses.corrections import (
     hear_ops,
     leave_out_all,
+    leave_out_passed,
     leave_out_slight,
     of_few,
     tell_blocked,
@@ -15,7 +16,15 @@ from darc.analyses.corrections import (
 )
 from darc.analyses.offvotes import Rules
 from darc.collectors.callees import OTHERS
-from darc.model.ftree import Cause, Ending, Fnode, Function, NodeState, RootCausePath
+from darc.model.ftree import (
+    Cause,
+    Ending,
+    Fnode,
+    Function,
+    NodeState,
+    RootCausePath,
+    Totals,
+)
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, Off, OffReason, Op, OpClass, Sum
 from darc.search.descent import MAX_DEPTH_NOTE, ended_paths
 from darc.views.treeview import ending_text
@@ -133,6 +142,35 @@ def test_what_explains_next_to_nothing_is_left_out_up_to_where_paths_part() -> N
     assert [path.nodes[-1] for path in before if path.nodes[-1].end is None] == [parse]
     assert (parse.root_cause, parse.state) == (False, NodeState.REJECTED)
     assert root.find("1.7").root_cause
+
+
+def test_a_path_that_slow_calls_pass_through_in_nanoseconds_is_left_out_beside_others() -> None:
+    root, paths, kept = searched()
+    passed, other = paths
+    name, least = passed.nodes[-1].function.name, 64 * 100
+    for path in paths:
+        for node in path.nodes[1:]:
+            node.totals = Totals(20, 20, 20 * least, 20 * least)
+    passed.nodes[-1].totals = Totals(20, 20, 20 * 99, 20 * 99)
+    assert leave_out_passed(paths, kept, least) == [], "the kept ops know what it takes"
+    few = dataclasses.replace(kept, ops=kept.ops[:1])
+    assert leave_out_passed([passed], few, least) == [], "there would be nothing left"
+    (note,) = leave_out_passed(paths, few, least)
+    assert name in note
+    assert note.endswith("chosen by votes of calls that take next to nothing there: no root cause")
+    assert ended_paths(root) == (other,)
+    assert leave_out_passed(paths[1:], None, least) == []
+
+
+def test_what_takes_a_64th_of_the_fastest_call_is_not_passed_through() -> None:
+    _, paths, kept = searched()
+    least = 64 * 100
+    for path in paths:
+        for node in path.nodes[1:]:
+            node.totals = Totals(20, 20, 20 * 100, 20 * 100)
+    paths[0].nodes[-1].totals = Totals(LEAST_FOR_ESTIMATES - 1, 1, 1, 1)  # hardly looked at
+    few = dataclasses.replace(kept, ops=())
+    assert leave_out_passed(paths, few, least) == []
 
 
 def test_where_a_rejected_path_parts_from_one_that_goes_on_nothing_else_is_left_out() -> None:

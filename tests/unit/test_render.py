@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 import re
 from collections.abc import Callable
 
@@ -667,3 +668,20 @@ def test_who_was_behind_is_told_with_the_paths(*, has_paths: bool, share: int) -
         (line,) = told
         assert line.startswith("darc: no path of ")
         assert line.endswith(f"is sure, but its calls {said} ('darc waits')")
+
+
+def test_a_path_that_few_votes_led_to_is_a_possible_cause() -> None:
+    snapshot = ops.snapshot()
+    assert snapshot.ops is not None
+    path = ops.path_of(snapshot, "usleep")
+    for above, node in itertools.pairwise(path.nodes):
+        above.decision, node.maxcount = Decision(20, 20, 0), 6
+    kept = dataclasses.replace(snapshot.ops, ops=())
+    little = dataclasses.replace(snapshot, paths=(path,), ops=kept)
+    lines = render.paths(little, PLAIN).splitlines()
+    led = f"{100 * 0.3 ** (len(path.nodes) - 1):.0f} %"
+    assert lines[0] == (
+        f"darc: most of peak 3's time may have other causes: {led} of its calls led to those below"
+    )
+    assert lines[2].startswith("darc: possible cause of peak 3: handle → ")
+    assert "only a possible cause found" in status(little, PLAIN)

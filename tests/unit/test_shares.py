@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from darc.model.contrast import Group, contrast
 from darc.model.errors import UsageError
-from darc.model.ftree import Cause, Ending, Fnode, RootCausePath, Totals
+from darc.model.ftree import Cause, Decision, Ending, Fnode, RootCausePath, Totals
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, OpClass, Sum
 from darc.model.peaks import find_peaks
 from darc.model.shares import (
@@ -20,8 +22,10 @@ from darc.model.shares import (
     explain,
     explained_together,
     is_minor,
+    led_there,
     most_time,
     slight,
+    voted,
     weigh,
     weigh_all,
 )
@@ -391,3 +395,42 @@ def test_a_group_does_not_differ_from_itself(kept: KeptOps) -> None:
     made = contrast(group, group)
     assert all(row.difference == 0 for row in made.calls)
     assert all(row.first == row.second for row in made.off or ())
+
+
+def voted_for(votes: int, ops_kept: bool = False, **changes: Any) -> Snapshot:
+    """One path, to ``usleep``, that so many of twenty votes led to at its first call."""
+    snapshot = ops.snapshot()
+    path = ops.path_of(snapshot, "usleep")
+    for above, node in pairwise(path.nodes):
+        above.decision, node.maxcount = Decision(20, 20, 0), 20
+    path.nodes[1].maxcount = votes
+    assert snapshot.ops is not None
+    kept = snapshot.ops if ops_kept else dataclasses.replace(snapshot.ops, ops=())
+    return dataclasses.replace(snapshot, paths=(path,), ops=kept, **changes)
+
+
+def test_what_no_kept_op_tells_of_a_path_its_votes_bound() -> None:
+    assert voted(voted_for(20).paths[0]) == 1.0
+    assert led_there(voted_for(9)) == pytest.approx(0.45)
+    assert is_minor(voted_for(9))
+    assert not is_minor(voted_for(10))
+    assert led_there(voted_for(9, ops_kept=True)) is None, "they know better"
+    assert not is_minor(dataclasses.replace(voted_for(9), ops=None)), "none was to be kept"
+    by_hand = dataclasses.replace(voted_for(9).parameters, auto=False)
+    assert not is_minor(voted_for(9, parameters=by_hand)), "the user has chosen it"
+
+
+def test_votes_of_paths_without_a_share_are_added_to_the_shares_of_others() -> None:
+    snapshot = ops.snapshot()
+    path = ops.path_of(snapshot, "usleep")
+    for above, node in pairwise(path.nodes):
+        above.decision, node.maxcount = Decision(20, 20, 0), 20
+    path.nodes[1].maxcount = 8
+    unseen = path.nodes[-1].add_child(samples.function("unseen"), samples.site(60))
+    other = RootCausePath((*path.nodes, unseen), Ending(Cause.FUNCTION, 20))
+    fill = ops.path_of(snapshot, "fill")
+    both = dataclasses.replace(snapshot, paths=(fill, other))
+    share = explain(fill, both).share
+    assert share is not None
+    assert explain(other, both).share is None
+    assert led_there(both) == pytest.approx(share + 0.4)

@@ -12,7 +12,7 @@ from darc.model.functionset import FunctionProfile
 from darc.model.ops import KeptOps, Op
 from darc.model.recursion import deep
 from darc.model.setdiff import SetDifference
-from darc.model.shares import is_minor, weigh_all
+from darc.model.shares import is_minor, led_there, weigh_all
 from darc.model.snapshot import Snapshot
 from darc.saved.sets import function_to_json
 from darc.search import loops
@@ -95,9 +95,10 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
 def _explained(snapshot: Snapshot) -> dict[str, Any] | None:
     """What all root cause paths explain together: of the peak's time, and of what makes its calls
     slow."""
-    weight = weigh_all(snapshot)
+    weight, at_most = weigh_all(snapshot), led_there(snapshot)
     if weight is None:
-        return None
+        untold = {"share": None, "of_slowness": None, "at_most": at_most}
+        return None if at_most is None else {**untold, "is_minor": is_minor(snapshot)}
     return {
         "share": round(weight.share, 6),
         "of_slowness": round(weight.part, 6),
