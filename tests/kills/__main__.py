@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -25,9 +26,10 @@ def made_by(pid: int) -> Iterator[int]:
         yield from made_by(child)
 
 
-def end(*_: object) -> None:
+def end(done: Sequence[Kill], *_: object) -> None:
     """Whoever ends this ends the programs and debuggers that it has begun, which have sessions of
-    their own."""
+    their own; what was done by then is told."""
+    print(*table(done), sep="\n", flush=True)
     for pid in list(made_by(os.getpid())):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -43,9 +45,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--bare", type=int, default=1, help="one bare kill per so many")
     parser.add_argument("--jobs", type=int, default=2, help="programs at a time")
     chosen = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, end)
     done: list[Kill] = []
-    with tempfile.TemporaryDirectory() as folder:
+    signal.signal(signal.SIGTERM, functools.partial(end, done))
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as last:
+        last.callback(lambda: print(*table(done), sep="\n"))  # also where it ends early
         for kill in kills(
             chosen.count,
             chosen.seed,
@@ -60,7 +63,6 @@ def main(arguments: Sequence[str]) -> int:
                 print(line(kill), flush=True)
             if len(done) % 20 == 0:
                 print(f"{len(done)} kills", flush=True)
-    print(*table(done), sep="\n")
     beyond = harm(done)
     with_darc = sum(not kill.cell.bare for kill in done)
     print(

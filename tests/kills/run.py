@@ -66,10 +66,12 @@ def kills(
         return list(own.kills(planned[number]))
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for done in concurrent.futures.as_completed(
-            pool.submit(one, n) for n in range(len(planned))
-        ):
-            yield from done.result()
+        trials = [pool.submit(one, number) for number in range(len(planned))]
+        try:
+            for done in concurrent.futures.as_completed(trials):
+                yield from done.result()
+        finally:  # else what one of them raises is told when all others are over
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def table(done: Sequence[Kill]) -> list[str]:
