@@ -282,13 +282,9 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
 
 
 def _leave_all(done: Callable[[], None]) -> bool:
-    """For :class:`Farewell`: each program that was attached to, and that darc has been in."""
-    attached = [
-        number
-        for number, target in stophook.TARGETS.items()
-        if target.was_prepared and target.attached
-    ]
-    left = set(attached)
+    """For :class:`Farewell`: each program that darc has been in."""
+    entered = [number for number, target in stophook.TARGETS.items() if target.was_prepared]
+    left = set(entered)
 
     def leave(number: int) -> None:
         app = APPS[number]
@@ -303,9 +299,9 @@ def _leave_all(done: Callable[[], None]) -> bool:
         if not left:
             done()
 
-    for number in attached:
+    for number in entered:
         leave(number)
-    return bool(attached)
+    return bool(entered)
 
 
 def _let_all_go() -> bool:
@@ -313,7 +309,7 @@ def _let_all_go() -> bool:
     is_clean = True
     for target in stophook.TARGETS.values():
         pid = target.inferior.known
-        if pid is not None and target.attached:
+        if pid is not None:
             try:
                 is_clean = beside.let_go(pid) and is_clean
             except TargetError:

@@ -92,6 +92,11 @@ class LldbTarget(Target):
         return self.inferior.attached
 
     @property
+    def outlives_debugger(self) -> bool:
+        """lldb's helper lets a program go on that lldb has launched, too, when that is gone."""
+        return True
+
+    @property
     @any_thread
     def executable(self) -> str | None:
         return self.inferior.executable

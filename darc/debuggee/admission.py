@@ -128,7 +128,7 @@ def clean_up_after_another(
             return notes
         if noted is not None:  # before what is noted as mapped is not any more
             noted.remove()
-            target.journal = journal.ProcessJournal(pid, needed=target.attached)
+            target.journal = journal.ProcessJournal(pid, needed=target.outlives_debugger)
         if unmap:
             give_back(agents, references_of(agents, target, memory, pid), target, pid)
             if noted is not None:

@@ -37,7 +37,7 @@ class ProcessDebuggee(Debuggee):
         self._pid = pid
         known = target.journal
         if not isinstance(known, ProcessJournal) or known.pid != pid:  # also calls are noted there
-            target.journal = ProcessJournal(pid, needed=target.attached)
+            target.journal = ProcessJournal(pid, needed=target.outlives_debugger)
         self._pads = ProcessPads(target, pid)
 
     @property
@@ -174,7 +174,9 @@ class ProcessDebuggee(Debuggee):
         return admission.check(self._target, program, function, spec)
 
     def watch_over(self) -> Callable[[bool], None]:
-        if not self._target.attached:  # it ends with the debugger, where that does not lose it
+        if (
+            not self._target.outlives_debugger
+        ):  # it ends with the debugger, where that does not lose it
             return lambda lost: self._let_go_on() if lost else None
         if self._target.is_stopped_for_all() and journal.left(self._pid) is None:
             return lambda lost: None  # somebody else has stopped it: so it is to stay

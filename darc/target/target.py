@@ -159,6 +159,11 @@ class Target(ABC):
         """Whether the program was attached to, not launched."""
 
     @property
+    def outlives_debugger(self) -> bool:
+        """Whether the program goes on where the debugger is killed."""
+        return self.attached
+
+    @property
     @abstractmethod
     def executable(self) -> str | None:
         """Path of the program's file, also before it runs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from darc.debuggee import procfs
 from darc_lldb.farewell import Farewell
 from fixtures.build import build
 from tests.code import altered_code
@@ -92,6 +94,47 @@ def test_detach_while_the_program_runs(tmp_path: Path) -> None:
             lldb.wait()
         running.operations()
         assert running.finish() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_program_that_lldb_has_launched_lives_on(number: signal.Signals) -> None:
+    """As it does without darc; there is nothing of darc's in its code then."""
+    command, variables = on_terminal()
+    program = build("mixture")
+    commands = ["-b", "-o", "darc start handle --start-ops 1000000000", "-o", "run"]
+    lldb = subprocess.Popen(
+        [*command, *commands, "--", str(program), "1000000000"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **variables},
+        start_new_session=True,
+    )
+    launched: list[int] = []
+
+    def is_analysed() -> bool:
+        below = [pid for helper in procfs.children(lldb.pid) for pid in procfs.children(helper)]
+        launched[:] = [pid for pid in below if is_of(pid, program)]
+        return bool(launched and altered_code(launched[0])[2])
+
+    try:
+        wait_until(is_analysed, lldb)
+        lldb.send_signal(number)
+        assert lldb.wait(WATCHDOG_SECONDS) == -number
+        _, _, altered = altered_code(launched[0])
+        assert not altered
+    finally:
+        end_session(lldb)
+        lldb.wait()
+        for pid in launched:
+            os.kill(pid, signal.SIGKILL)
+
+
+def is_of(pid: int, program: Path) -> bool:
+    try:
+        return Path(f"/proc/{pid}/exe").samefile(program)
+    except OSError:  # a helper of lldb's that has ended
+        return False
 
 
 def wait_until(condition: Callable[[], bool], lldb: subprocess.Popen[bytes]) -> None:
