@@ -211,6 +211,15 @@ def asks_debugger(request: Request) -> bool:
     return not name.isidentifier() if scope is None else not scope.endswith("!")
 
 
+def debugger_knows(target: Target, request: Request) -> bool:
+    """Of such a name: whether the debugger has read of it by now."""
+    scope, name = split_spec(request.function)
+    symbols = target.symbols
+    return bool(
+        symbols.functions_called(name) if scope is None else symbols.functions_in(scope, name)
+    )
+
+
 def find_start(
     program: Program,
     debuggee: Debuggee,

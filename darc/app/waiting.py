@@ -224,7 +224,7 @@ class Waiting:
         """The program has loaded or unloaded files: f0 may be there now. Whether it is to stop, as
         nothing can come of the wait."""
         request = self.request
-        if request is None or self._has_looked(request):
+        if request is None or (self._has_looked(request) and not self._is_news(request)):
             return Outcome.CONTINUE
         try:
             debuggee, program = self._host.look()
@@ -239,8 +239,7 @@ class Waiting:
                 self._await_choice(error.resolver)
             return Outcome.CONTINUE
         except NotFoundError:
-            if not finding.asks_debugger(request):
-                self._looks_no_more(request, debuggee)
+            self._looks_no_more(request, debuggee)
             return Outcome.CONTINUE  # it may come with a later library
         except DarcError as error:
             if self._will_begin:  # then it is told again, at a better place to stop
@@ -268,6 +267,11 @@ class Waiting:
         mapped = debuggee.mapped()
         pid = self._target.pid
         self._looked = None if mapped is None else (request, pid, debuggee, mapped)
+
+    def _is_news(self, request: Request) -> bool:
+        """Whether the debugger has read the name of f0 where nothing else is mapped than when darc
+        looked: it reads files one by one, when all of them are there."""
+        return finding.asks_debugger(request) and finding.debugger_knows(self._target, request)
 
     def _has_looked(self, request: Request) -> bool:
         if self._looked is None:

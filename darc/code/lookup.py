@@ -175,7 +175,7 @@ class Lookup:
         if not resolved:
             for line in self._program.missed:
                 raise UnsupportedError(line)
-            names = (s.name for _, s in self._program.names.all_symbols() if hint)
+            names = (s.name for _, s in self._program.names.all_symbols()) if hint else ()
             untold = self._program.names.untold(spec) if hint else ""
             raise NotFoundError(not_found(spec, names) + untold)
         # To tell how each is typed takes a look at all symbols, three times at worst.

@@ -185,11 +185,15 @@ def test_files_are_looked_at_once_as_long_as_no_other_is_mapped(
 
 
 def test_what_the_debugger_has_read_is_asked_for_each_file(world: World) -> None:
+    """Of it alone: to look through all files again takes a tenth of a second."""
     world.host.debuggee.maps = b"all of them"
     request = dataclasses.replace(world.request(), function="late.c:late")
     world.waiting.for_library(request, world.host.debuggee, ABSENT)  # type: ignore[arg-type]
-    world.waiting.modules_changed()
+    for _ in range(100):
+        world.waiting.modules_changed()
+    assert world.host.looks <= 2
     world.found = ENTRY
+    world.target.symbols.sources["late.c", "late"] = [ENTRY]
     world.waiting.modules_changed()
     world.target.arrive(ENTRY)
     assert world.host.begun == [ENTRY]
