@@ -66,11 +66,7 @@ class Linkage:
         one that is not bound yet has the name that it will be bound to."""
         resolved = self.resolve(target)
         if resolved is not None:
-            address, name = resolved
-            found = self._program.names.function_at(address, name)
-            if found.address != address:  # into the middle: do not claim the whole function
-                return dataclasses.replace(found, address=address)
-            return found
+            return self._program.names.entered_at(*resolved)
         slot = self.jump_slot(target)
         name = self.slot_name(slot) if slot is not None else None
         found = self._program.names.function_at(target)

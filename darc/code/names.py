@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterator
 
@@ -10,6 +11,27 @@ from darc.code.modules import Loaded, Module
 from darc.code.spelling import is_called
 from darc.code.symbols import Symbol
 from darc.model.ftree import Function
+
+_SIZELESS_REACH = 0x1000
+"""Bytes that a symbol without a size is believed to name. Behind a file's last symbol of assembler
+may be hundreds of kilobytes of functions that have none, nor a description of their frames."""
+
+
+def _is_borrowed(symbol: Symbol, address: int, extent: tuple[int, int] | None) -> bool:
+    """Whether a symbol is merely the nearest one before an ``address`` of another function, as all
+    that is known of that one (``extent``) tells."""
+    if symbol.size or address == symbol.address:
+        return False
+    if extent is not None and extent[0] > symbol.address:
+        return True
+    return address - symbol.address >= _SIZELESS_REACH
+
+
+def _unnamed(module: Module, start: int) -> Function:
+    """The function that begins at ``start``, which no symbol tells of."""
+    offset = start - module.bias
+    name = "main" if offset == module.image.unnamed_main else f"{module.name}+{offset:#x}"
+    return Function(name, name, module.name, start, offset)
 
 
 class Names:
@@ -38,21 +60,27 @@ class Names:
         module = self._program.module_at(address)
         return [] if module is None else module.image.symbols.names_at(address - module.bias)
 
+    def entered_at(self, address: int, name: str | None = None) -> Function:
+        """The function that a call to ``address`` enters. In the midst of one whose size is known
+        that is a part of it; else it is one of its own, and only begins behind another's symbol."""
+        found = self.function_at(address, name)
+        if found.address == address:
+            return found
+        module = self._program.module_at(address)
+        symbol = None if module is None else module.image.symbols.at(address - module.bias)
+        if module is not None and symbol is not None and not symbol.size:
+            return _unnamed(module, address)
+        return dataclasses.replace(found, address=address)
+
     @functools.lru_cache(maxsize=65536)  # noqa: B019 - a program lives as long as its session
     def _named(self, address: int) -> Function:
         module = self._program.module_at(address)
         if module is None:
             return Function(f"{address:#x}", f"{address:#x}", "", address, address)
-        symbol = module.image.symbols.at(address - module.bias)
-        if symbol is None:
-            start = address
-            extent = module.image.frames.extent(address - module.bias)
-            if extent is not None:
-                start = extent[0] + module.bias
-            offset = start - module.bias
-            is_main = offset == module.image.unnamed_main
-            name = "main" if is_main else f"{module.name}+{offset:#x}"
-            return Function(name, name, module.name, start, offset)
+        own = address - module.bias
+        symbol, extent = module.image.symbols.at(own), module.image.frames.extent(own)
+        if symbol is None or _is_borrowed(symbol, own, extent):
+            return _unnamed(module, address if extent is None else extent[0] + module.bias)
         start = symbol.address + module.bias
         shown = display_name(symbol.name)
         return Function(shown, symbol.name, module.name, start, symbol.address)
