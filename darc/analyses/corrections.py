@@ -14,7 +14,7 @@ from darc.analyses.offvotes import OffVotes, Rules, conclude, own_time
 from darc.collectors.callees import is_others
 from darc.model.ftree import UNTOLD, Cause, Fnode, NodeState, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, OpClass
-from darc.model.shares import is_known, slight, weigh
+from darc.model.shares import share_of, slight, weigh
 from darc.search.contest import Vote
 from darc.search.descent import CUT_SHORT_NOTE, DIVIDES_NOTE, MAX_DEPTH_NOTE
 
@@ -134,14 +134,10 @@ def leave_out_slight(paths: Sequence[RootCausePath], kept: KeptOps) -> list[str]
 def leave_out_passed(paths: Sequence[RootCausePath], kept: KeptOps | None, least: int) -> list[str]:
     """Where calls are slow here and there, some twenty of them may all be slow elsewhere, and pass
     through a function in nanoseconds, where something has their votes all the same. Of ``paths``
-    whose share no ``kept`` op tells, those with such a function are no root causes, if others are
-    left; the fastest call inside the peak takes ``least`` cycles. Changes the ftree; returns what
-    the user is to be told."""
-    passed = [
-        path
-        for path in paths
-        if not is_known(path, kept) and any(_is_passed(node, least) for node in path.nodes[1:])
-    ]
+    those whose ``kept`` ops show so, or where no kept op shows anything the calls that had the
+    votes, are no root causes, if others are left; the fastest call inside the peak takes ``least``
+    cycles. Changes the ftree; returns what the user is to be told."""
+    passed = [path for path in paths if _takes_nothing(path, kept, least)]
     if not passed or len(passed) == len(paths):
         return []
     for path in passed:
@@ -151,6 +147,13 @@ def leave_out_passed(paths: Sequence[RootCausePath], kept: KeptOps | None, least
         f"{_listed(_names_of(passed))} {were} chosen by votes of calls that take next to nothing "
         "there: no root cause"
     ]
+
+
+def _takes_nothing(path: RootCausePath, kept: KeptOps | None, least: int) -> bool:
+    share = share_of(path, kept)
+    if share is not None:
+        return share * _NOTHING < 1
+    return any(_is_passed(node, least) for node in path.nodes[1:])
 
 
 def _is_passed(node: Fnode, least: int) -> bool:

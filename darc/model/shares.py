@@ -291,9 +291,11 @@ def _is_call(path: RootCausePath) -> bool:
     )
 
 
-def is_known(path: RootCausePath, kept: KeptOps | None) -> bool:
-    """Whether ``kept`` ops tell what share of the peak's time the cause of ``path`` takes."""
-    return _taken(path, _ops_of(path, kept), kept) is not None
+def share_of(path: RootCausePath, kept: KeptOps | None) -> float | None:
+    """What share of the peak's time the cause of ``path`` takes, from 0 to 1, as far as ``kept``
+    ops tell."""
+    taken = _taken(path, _ops_of(path, kept), kept)
+    return None if taken is None else _share(taken)
 
 
 def slight(

@@ -26,6 +26,7 @@ from darc.model.ftree import (
     Totals,
 )
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, Off, OffReason, Op, OpClass, Sum
+from darc.model.shares import share_of
 from darc.search.descent import MAX_DEPTH_NOTE, ended_paths
 from darc.views.treeview import ending_text
 from tests.unit import ops, samples
@@ -160,6 +161,24 @@ def test_a_path_that_slow_calls_pass_through_in_nanoseconds_is_left_out_beside_o
     assert note.endswith("chosen by votes of calls that take next to nothing there: no root cause")
     assert ended_paths(root) == (other,)
     assert leave_out_passed(paths[1:], None, least) == []
+
+
+def test_a_path_of_which_kept_ops_show_next_to_nothing_is_left_out_beside_an_unknown_one() -> None:
+    root, _, kept = searched()
+    parse = root.find("1.1")
+    unknown = ended_paths(root)[0]
+    kept = dataclasses.replace(kept, compared=frozenset({root, parse}))
+    samples.decide(parse, 20, 900)
+    parse.end = Ending(Cause.FUNCTION, 20)
+    before = [path for path in ended_paths(root) if path.nodes[-1] in (parse, unknown.nodes[-1])]
+    if share_of(unknown, kept) is not None:
+        kept = dataclasses.replace(
+            kept,
+            ops=tuple(dataclasses.replace(op, sums=(), spans=()) for op in kept.ops),
+        )
+    assert share_of(unknown, kept) is None
+    (note,) = leave_out_passed(before, kept, 64)
+    assert note.startswith("parse0 was chosen by votes of calls that take next to nothing")
 
 
 def test_what_takes_a_64th_of_the_fastest_call_is_not_passed_through() -> None:
