@@ -14,6 +14,7 @@ from pathlib import Path
 import gdb
 
 from darc.app.liveline import LiveLine, is_terminal
+from darc.debuggee import procfs
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.screen import Screen
 from darc.views import glyphs
@@ -38,6 +39,13 @@ class GdbScreen(Screen):
         """Whether the line below gdb's output is darc's to write on while the program runs,"""
         self._is_below = False
         """and while a command is carried out."""
+
+    @property
+    def is_called_off(self) -> bool:
+        # The terminal is the program's while it runs, and at the stops that nobody is told of.
+        pid = gdb.selected_inferior().pid
+        is_programs = pid > 0 and procfs.is_pending_for_all(pid, signal.SIGINT)
+        return is_programs or signal.SIGINT in signal.sigpending()
 
     def went_on(self) -> None:
         """The program goes on."""

@@ -30,7 +30,7 @@ from darc.app.finding import Members, Request
 from darc.code.callers import callers_of, too_many
 from darc.code.patterns import parse_patterns
 from darc.code.program import Program
-from darc.collectors.memberpads import NO_TIME
+from darc.collectors.memberpads import CALLED_OFF, NO_TIME
 from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.model.errors import DarcError
 from darc.model.ftree import UNTOLD, Cause, Function
@@ -105,7 +105,7 @@ _MANY_LATE = 0.1
 _FEW_LATE = 20
 """and at least so many."""
 
-_NOT_REACHED = (too_many(MOST_FUNCTIONS), NO_TIME)
+_NOT_REACHED = (too_many(MOST_FUNCTIONS), NO_TIME, CALLED_OFF)
 """Why functions are left out that could be timed."""
 
 _ENDED = (Status.FOUND, Status.MAX_DEPTH, Status.INCONCLUSIVE, Status.DONE)

@@ -39,6 +39,10 @@ NO_TIME = "its pad was not made in time: fewer functions have more"
 """Why a function is left out, where making pads has taken too long."""
 
 
+CALLED_OFF = "Ctrl-C came before its pad was made"
+"""Likewise, where the user did not want to wait."""
+
+
 class Pools:
     """The landings that calls of functions come back to, which functions of an area share."""
 
@@ -77,7 +81,8 @@ class Pools:
 
 
 class MemberPads(LooksAhead):
-    """Those of one analysis; ``tell`` is told what is done before it begins."""
+    """Those of one analysis; ``tell`` is told what is done before it begins, and ``is_called_off``
+    says whether the user does not want to wait for that."""
 
     def __init__(
         self,
@@ -89,7 +94,9 @@ class MemberPads(LooksAhead):
         ahead: Ahead,
         functions: Sequence[Function],
         tell: Callable[[str], None],
+        is_called_off: Callable[[], bool],
     ) -> None:
+        self._is_called_off = is_called_off
         self._program = program
         self._debuggee = debuggee
         self._foothold = foothold
@@ -114,9 +121,13 @@ class MemberPads(LooksAhead):
         self._see_guards()
         self._to_make.extend(range(len(self.functions)))
         is_later = runs and self._foothold.memory_beside is not None
+        before = self._is_called_off()  # a program may block it, and leave it for ever
         while self._to_make:
             if is_later and self._installer.members and len(self._to_make) > _AT_ONCE:
                 break  # there is one at least
+            if not before and self._is_called_off():
+                self.leave_rest_out(CALLED_OFF)
+                return
             self._tell(making_text(*self.making))
             self._make_next()
 
@@ -223,9 +234,9 @@ class MemberPads(LooksAhead):
             self._make_next()
         return not self._at_stop
 
-    def leave_rest_out(self) -> None:
+    def leave_rest_out(self, why: str = NO_TIME) -> None:
         """No more are made."""
         for number in (*self._at_stop, *self._to_make):
-            self.left_out[self.functions[number]] = NO_TIME
+            self.left_out[self.functions[number]] = why
         self._at_stop.clear()
         self._to_make.clear()

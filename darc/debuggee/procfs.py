@@ -558,6 +558,13 @@ def is_pending(pid: int, signal: int) -> bool:
     return any(int(waiting, 16) >> (signal - 1) & 1 for waiting in found)
 
 
+def is_pending_for_all(pid: int, signal: int) -> bool:
+    """Whether the process has still to take a ``signal`` that was sent to none of its threads
+    alone, as Ctrl-C at a terminal."""
+    waiting = status(pid).get("ShdPnd", "0")
+    return bool(int(waiting, 16) >> (signal - 1) & 1)
+
+
 def is_heard(pid: int, *signals: int) -> bool:
     """Whether one of ``signals`` that was sent to the process may still be on its way, or its
     debugger may be looking at it: it waits for a thread, or a thread is stopped."""

@@ -62,6 +62,12 @@ class Screen(ABC):
         thread, once :meth:`begins_progress` has been asked."""
         self.live(text)
 
+    @property
+    def is_called_off(self) -> bool:
+        """Whether the user has pressed Ctrl-C, and darc is at work that lets it wait: what takes
+        long asks."""
+        return False
+
     @abstractmethod
     def emit(self, text: str) -> None:
         """Shows text to the user; a newline is added."""

@@ -28,7 +28,7 @@ from darc.code.program import Program
 from darc.code.symbols import Symbol
 from darc.collectors import memberpads
 from darc.collectors.losses import Losses
-from darc.collectors.memberpads import NO_TIME, MemberPads
+from darc.collectors.memberpads import CALLED_OFF, NO_TIME, MemberPads
 from darc.collectors.set_collector import SetCollector
 from darc.collectors.setcount import SetCounting
 from darc.debuggee.switchwatch import SwitchWatch
@@ -539,3 +539,35 @@ def test_where_there_is_no_live_line_it_tells_more_and_more_seldom(
     told = (8, 24, 56, *range(96, 300, 40))
     assert screen.emitted == [f"darc: does {number}\n" for number in told]
     assert screen.told == []
+
+
+class AtOnce(MemberPads):
+    """Each pad takes a moment, and the user presses Ctrl-C while that of ``last`` is made."""
+
+    def __init__(self, count: int, last: int) -> None:
+        self.told: list[str] = []
+        self.made: list[int] = []
+        super().__init__(
+            cast("Program", None),
+            cast(Any, SimpleNamespace(guard_places=lambda _: ())),
+            foothold=cast(Any, None),
+            installer=cast(Any, None),
+            ahead=cast(Any, None),
+            functions=[Function(f"f{n}", f"f{n}", "prog", n, n) for n in range(count)],
+            tell=self.told.append,
+            is_called_off=lambda: last in self.made,
+        )
+
+    def make(self, number: int) -> str | None:
+        self.made.append(number)
+        return None
+
+
+def test_ctrl_c_while_pads_are_made_at_once() -> None:
+    pads = AtOnce(2000, last=2)
+    pads.begin(runs=False)
+    assert pads.made == [0, 1, 2]
+    assert len(pads.told) == 3
+    assert pads.is_all_made
+    assert set(pads.left_out.values()) == {CALLED_OFF}
+    assert len(pads.left_out) == 1997
