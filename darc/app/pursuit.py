@@ -621,11 +621,13 @@ def _are_many_late(known: FunctionSet) -> bool:
 
 
 def _not_timed(known: FunctionSet) -> list[str]:
-    """How many of the functions were left out, as there are too many of them, and as their probes
-    took too long."""
+    """How many of the functions were left out, as there are too many of them, as their probes took
+    too long, and as the user did not want to wait for that."""
     reasons = Counter(why for _, why in known.left_out)
-    many, late = (reasons[why] for why in _NOT_REACHED)
+    many, late, called_off = (reasons[why] for why in _NOT_REACHED)
     told = []
+    if called_off:
+        told.append(f"{_functions(called_off)} not timed: {CALLED_OFF}")
     if late:
         told.append(f"{_functions(late)} not timed: the probes were not made in time")
     if many:

@@ -17,7 +17,7 @@ from darc.analyses.secondlook import THEIRS
 from darc.analyses.why import SuspectProfiles, idle_in
 from darc.app.pursuit import Pursuit
 from darc.code.callers import CallCounts, too_many
-from darc.collectors.memberpads import NO_TIME
+from darc.collectors.memberpads import CALLED_OFF, NO_TIME
 from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.model.ftree import Cause, Decision, Ending, Fnode, RootCausePath, Totals
 from darc.model.functionset import FunctionProfile, FunctionSet, ranked
@@ -631,13 +631,14 @@ def told_of(known: FunctionSet) -> Why:
 
 
 def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None:
-    reasons = (NO_TIME, too_many(MOST_FUNCTIONS), "it walks the stack")
+    reasons = (NO_TIME, too_many(MOST_FUNCTIONS), CALLED_OFF, "it walks the stack")
     left_out = tuple((function(why), why) for why in reasons)
     known = dataclasses.replace(of(row("slow", {10: 12})), left_out=left_out, seconds=0.6)
     why = told_of(known)
     assert why.verdict is Verdict.UNKNOWN
     assert why.reasons == (
         "no function was called 100 times in 0.6s",
+        "1 function was not timed: Ctrl-C came before its pad was made",
         "1 function was not timed: the probes were not made in time",
         "1 function was not timed, as there are so many: 'darc profile PATTERN' times those that "
         "it names",
