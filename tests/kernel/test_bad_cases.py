@@ -147,7 +147,6 @@ def test_a_module_that_is_removed_while_its_function_is_timed(
     shared: Machine, tmp_path: Path, start: str, spec: str
 ) -> None:
     """The user is told; and the kernel gets its module back, and an analysis there, as well."""
-    typed(shared, "insmod /modules/virtio_pci.ko 2>/dev/null")  # an attempt before has failed
     script = tmp_path / "removed.py"
     log = shared.folder / "console.log"
     script.write_text(REMOVED.format(console=shared.console_socket, log=log))
