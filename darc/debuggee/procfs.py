@@ -9,7 +9,7 @@ import re
 import stat
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 
 from darc.debuggee.clock import Use
@@ -558,21 +558,23 @@ def is_pending(pid: int, signal: int) -> bool:
     return any(int(waiting, 16) >> (signal - 1) & 1 for waiting in found)
 
 
-def is_pending_for_all(pid: int, signal: int) -> bool:
-    """Whether the process has still to take a ``signal`` that was sent to none of its threads
+def is_pending_for_all(pid: int, *signals: int) -> bool:
+    """Whether the process has still to take one of ``signals`` that was sent to none of its threads
     alone, as Ctrl-C at a terminal."""
-    waiting = status(pid).get("ShdPnd", "0")
-    return bool(int(waiting, 16) >> (signal - 1) & 1)
+    return bool(int(status(pid).get("ShdPnd", "0"), 16) & _mask_of(signals))
 
 
 def is_heard(pid: int, *signals: int) -> bool:
     """Whether one of ``signals`` that was sent to the process may still be on its way, or its
     debugger may be looking at it: it waits for a thread, or a thread is stopped."""
-    wanted = sum(1 << (signal - 1) for signal in signals)
-    of_all = int(status(pid).get("ShdPnd", "0"), 16)
-    return bool(of_all & wanted) or any(
+    wanted = _mask_of(signals)
+    return is_pending_for_all(pid, *signals) or any(
         living.takes(pid, task, wanted) for task in living.tasks(pid)
     )
+
+
+def _mask_of(signals: Iterable[int]) -> int:
+    return sum(1 << (signal - 1) for signal in signals)
 
 
 class MemoryFile:

@@ -303,10 +303,7 @@ def slight(
 ) -> Sequence[tuple[RootCausePath, float, float]]:
     """Those of ``paths`` that explain next to nothing beside another one, with their shares and the
     largest one. A path whose share is not known is not among them."""
-    shares = [
-        _share(taken) if (taken := _taken(path, _ops_of(path, kept), kept)) else None
-        for path in paths
-    ]
+    shares = [share_of(path, kept) for path in paths]
     most = max((share for share in shares if share is not None), default=0.0)
     return [
         (path, share, most)

@@ -95,8 +95,9 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
 def _explained(snapshot: Snapshot) -> dict[str, Any] | None:
     """What all root cause paths explain together: of the peak's time, and of what makes its calls
     slow."""
-    weight, at_most = weigh_all(snapshot), led_there(snapshot)
+    weight = weigh_all(snapshot)
     if weight is None:
+        at_most = led_there(snapshot)
         untold = {"share": None, "of_slowness": None, "at_most": at_most}
         return None if at_most is None else {**untold, "is_minor": is_minor(snapshot)}
     return {
