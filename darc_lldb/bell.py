@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection
 
 import lldb
@@ -12,7 +13,7 @@ from darc.target.bell import Bell, answer
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_lldb.inferior import Inferior
-from darc_lldb.ownstops import Reason, Signal
+from darc_lldb.ownstops import KEPT, Handling, Reason
 
 
 @own_thread
@@ -33,10 +34,13 @@ class LldbBell(Bell):
         self._failed = failed
         self._follow_up = follow_up
         self._number = 0
-        self._signals: dict[int, Signal] = {}
+        self._process: lldb.SBProcess | None = None
+        self._signals: dict[int, Handling] = {}
+        """Its signals, and what lldb did with each of them before."""
         self._before = bells.EarlierBells()
         self._handler: Callable[[], Outcome] | None = None
-        self._kept: list[tuple[int, bool, bool]] = []
+        self._kept: dict[int, Handling] = {}
+        """What lldb is to do again with those of :meth:`keep`."""
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -46,15 +50,18 @@ class LldbBell(Bell):
     @property
     def stop_anyway(self) -> frozenset[int]:
         """Those at which the program stops for the user's sake."""
-        return frozenset(n for n, signal in self._signals.items() if signal.stopped_before)
+        return frozenset(n for n, before in self._signals.items() if before.stop)
 
     def arm(self, signal: int, handler: Callable[[], Outcome]) -> None:
         process = self._inferior.stopped()
         self._take_back(may_ask=True)
+        self.pass_again(process)
         self._before.change(self._number, signal)
-        self._number = signal
+        self._number, self._process = signal, process
         numbers = (signal, bells.KNOCK, *self._before)
-        self._signals = {one: Signal(process, one) for one in numbers}
+        self._signals = {one: Handling.of(process, one) for one in numbers}
+        for one in self._signals:
+            KEPT.apply(process, one)
         self._handler = handler
 
     def change(self, signal: int) -> None:
@@ -69,7 +76,7 @@ class LldbBell(Bell):
         for number in self._signals.keys() & self._before.late - here:
             if not procfs.is_pending(pid, number):
                 self._before.leave({number})
-                self._signals.pop(number).restore()
+                self._signals.pop(number).apply(process, number)
 
     @any_thread
     def disarm(self) -> None:
@@ -80,14 +87,16 @@ class LldbBell(Bell):
         """The program is gone, and its signals."""
         self._take_back(may_ask=False)
         self._before.forget()
-        self._number = 0
+        self._number, self._process = 0, None
+        self._kept.clear()
 
     def _take_back(self, *, may_ask: bool) -> None:
         self._handler = None
         signals, self._signals = self._signals, {}
-        for signal in signals.values():
-            if may_ask:
-                signal.restore()
+        if not may_ask or self._process is None:
+            return
+        for number in signals.keys() - self._kept.keys():
+            signals[number].apply(self._process, number)
 
     def is_own(self, process: lldb.SBProcess, reason: Reason) -> bool:
         """Whether it is the bell's and the program does not hear it in any case, or it bears darc's
@@ -103,20 +112,16 @@ class LldbBell(Bell):
     def keep(self, process: lldb.SBProcess, number: int, *, keeps: bool) -> None:
         """The program is not to get the signal that a thread has stopped with, or is to get it.
         The next one is looked at, also where that is the bell no more: lldb would keep it, too."""
-        signals = process.GetUnixSignals()
-        suppress, stop = signals.GetShouldSuppress(number), signals.GetShouldStop(number)
-        self._kept.append((number, bool(suppress), bool(stop)))
-        signals.SetShouldSuppress(number, keeps)
-        signals.SetShouldStop(number, True)
+        if number not in self._kept:
+            self._kept[number] = self._signals.get(number) or Handling.of(process, number)
+        dataclasses.replace(KEPT, suppress=keeps).apply(process, number)
 
     def pass_again(self, process: lldb.SBProcess) -> frozenset[int]:
         """Undoes :meth:`keep`. Signals that stop the program only to be looked at."""
-        kept, self._kept = self._kept, []
-        signals = process.GetUnixSignals()
-        for number, suppress, stop in kept:
-            signals.SetShouldSuppress(number, suppress)
-            signals.SetShouldStop(number, stop)
-        return frozenset(number for number, _, stop in kept if not stop)
+        kept, self._kept = self._kept, {}
+        for number, before in kept.items():
+            (KEPT if number in self._signals else before).apply(process, number)
+        return frozenset(n for n, before in kept.items() if not (before.stop or n in self._signals))
 
     def answer(self) -> Outcome:
         """What the handler decides."""

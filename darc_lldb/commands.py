@@ -271,11 +271,15 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     overrides.before(debugger, _KILLING, guarded(before_kill))
 
     def before_leaving() -> None:
-        # Where lldb reads its commands from no terminal the program may run meanwhile.
-        if target.was_prepared and inferior.state is State.RUNNING:
-            stopping.leaving.stop_for(lambda: monitor.ring_to_leave(app.session), app.on_leave)
-        else:
-            guarded(app.on_leave)()
+        # Where lldb reads its commands from no terminal the program may run meanwhile, or stand
+        # still for darc alone.
+        with inferior.lock:
+            state, goes_on = inferior.state, stopping.leaving.goes_on
+            runs = state is State.RUNNING or (state is State.STOPPED and goes_on)
+            if not (runs and target.was_prepared):
+                guarded(app.on_leave)()
+                return
+        stopping.leaving.stop_for(lambda: monitor.ring_to_leave(app.session), app.on_leave)
 
     for command in _LEAVING:
         overrides.before(debugger, command, before_leaving)

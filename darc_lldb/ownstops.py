@@ -54,34 +54,34 @@ class Reason:
         return Reason(number, None, tuple(sorted(darcs)), users)
 
 
-class Signal:
-    """A signal that stops the program, and what lldb did with it before."""
+@dataclass(frozen=True)
+class Handling:
+    """What lldb does with a signal of a program."""
 
-    def __init__(self, process: lldb.SBProcess, number: int) -> None:
-        self.number = number
-        self._process = process
+    stop: bool
+    suppress: bool
+    notify: bool
+
+    @staticmethod
+    def of(process: lldb.SBProcess, number: int) -> Handling:
+        """What it does now."""
         signals = process.GetUnixSignals()
-        self._before = {
-            "stop": bool(signals.GetShouldStop(number)),
-            "suppress": bool(signals.GetShouldSuppress(number)),
-            "notify": bool(signals.GetShouldNotify(number)),
-        }
-        self._set(stop=True, suppress=True, notify=False)
+        return Handling(
+            stop=bool(signals.GetShouldStop(number)),
+            suppress=bool(signals.GetShouldSuppress(number)),
+            notify=bool(signals.GetShouldNotify(number)),
+        )
 
-    @property
-    def stopped_before(self) -> bool:
-        """Whether the program stops at it for the user's sake."""
-        return self._before["stop"]
+    def apply(self, process: lldb.SBProcess, number: int) -> None:
+        """From now on it does this."""
+        signals = process.GetUnixSignals()
+        signals.SetShouldStop(number, self.stop)
+        signals.SetShouldSuppress(number, self.suppress)
+        signals.SetShouldNotify(number, self.notify)
 
-    def restore(self) -> None:
-        """lldb does with it what it did."""
-        self._set(**self._before)
 
-    def _set(self, *, stop: bool, suppress: bool, notify: bool) -> None:
-        signals = self._process.GetUnixSignals()
-        signals.SetShouldStop(self.number, stop)
-        signals.SetShouldSuppress(self.number, suppress)
-        signals.SetShouldNotify(self.number, notify)
+KEPT = Handling(stop=True, suppress=True, notify=False)
+"""A signal that stops the program for darc, and that it does not get."""
 
 
 class OwnBreakpoints:

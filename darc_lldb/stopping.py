@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 import lldb
 
+from darc.debuggee import bell as bells
 from darc.debuggee import beside, procfs
 from darc.debuggee.bell import ASKED_FOR
 from darc.model.errors import TargetError
@@ -167,9 +168,7 @@ class Stopping:
             self.bell.keep(process, number, keeps=not others)
         if stay or self._calls.interrupted:
             for reason in own:
-                self._forget_signal(reason.thread)
-            if own == rung:
-                self.bell.pass_again(process)
+                self._forget_signal(process, reason.thread)
             self._user_stop(launching=launching)
             return Outcome.STOP
         self._went_on = True
@@ -249,14 +248,18 @@ class Stopping:
             self._tell(error)
             return Outcome.STOP
 
-    def _forget_signal(self, thread: int) -> None:
+    def _forget_signal(self, process: lldb.SBProcess, thread: int) -> None:
         """Gives a thread another reason to stop than darc's own signal, which the user would see,
         and at which a batch run would end."""
+        number = bells.unblocked(int(process.GetProcessID()), thread)
+        if number is None:
+            return
+        self.bell.keep(process, number, keeps=True)
         with (
             contextlib.suppress(TargetError),  # lldb has lost the program, or it has ended
             self._calls.errand(self._threads.find(thread)) as errand,
         ):
-            errand.go_round()
+            errand.stand_anew(number)
 
     # -------------------------------------------------------- commands, and the user
 

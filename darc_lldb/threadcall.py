@@ -1,4 +1,4 @@
-"""What one thread does for darc by hand: a function call, or a way to where it stands.
+"""What one thread does for darc by hand: a function call, or another stop where it stands.
 
 lldb's own way, an expression, compiles code and maps memory for it in the program. Here a thread's
 registers are set for the call, it alone runs to a return address, and the registers are put back.
@@ -14,22 +14,18 @@ import lldb
 
 from darc.code.convention import FLAGS, GENERAL, HandMadeCall, free_slot, without_traps
 from darc.code.processor import PROGRAM_COUNTER, RESULT, STACK_POINTER
-from darc.debuggee import bell, detour, procfs
+from darc.debuggee import bell, detour
 from darc.debuggee.caller import Patience
 from darc.model.errors import TargetError
 from darc.target.target import Place
-from darc_lldb import registers, signals
+from darc_lldb import registers, signals, standing
 
 _BELOW = 1024
 """How far below the stack pointer a call begins: further than any red zone."""
 
-_ROUND = 32
-"""How far before ``back`` a thread goes round."""
-
 _RETURN, _INT3 = b"\xc3", b"\xcc"
 _ATTEMPTS = 20
 _PATIENCE_SECONDS = 60
-_LEAVE_SECONDS = 1.0
 _ENDS = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateExited, lldb.eStateDetached)
 
 
@@ -82,43 +78,27 @@ class ThreadCall:
             finally:
                 self._write(slot, word)
 
-    def go_round(self) -> None:
-        """Away and back to where the thread stands: lldb then has that as the reason why it stands
-        there. A step would do, but the kernel has the thread go on step by step when lldb is gone,
-        and end. lldb's breakpoint is where nothing else runs: a process that shares the program's
-        memory, and that nobody traces, would end at one in the program's code.
+    def stand_anew(self, number: int) -> None:
+        """Has lldb see the thread stop once more where it stands, for another reason than a signal
+        of darc's. That is sent to it once more before it alone goes on, so that it stops before it
+        runs an instruction, and lldb has a plan (:mod:`darc_lldb.standing`) to which that stop
+        belongs. Where lldb is killed meanwhile, the program drops the signal. Of a breakpoint it
+        would end, and of a step, too: the kernel has the thread go on step by step.
+
+        ``number`` is a signal that the thread does not block, that lldb stops for, and that it is
+        to keep from the program until then.
 
         Raises:
-            TargetError: it did not come back; the thread is where it was.
+            TargetError: lldb has lost the thread.
         """
-        saved = {
-            name: registers.read(self._thread, name) for name in (RESULT, FLAGS, PROGRAM_COUNTER)
-        }
-        restart = self._restart(saved)
-        code = detour.NOP + detour.NOP + detour.jump(saved[PROGRAM_COUNTER])
-        place = self._back - _ROUND
-        start = place + len(detour.NOP)
-        end = start + len(detour.NOP)
-        original = self._read(place, len(code))
-        self._note(Place(place, original, code))
-        self._note(Place(end, original[end - place :][:1], _INT3))  # lldb's breakpoint
-        self._write(place, code)
-        try:
-            if restart:
-                registers.write(self._thread, RESULT, 0)
-            registers.jump(self._thread, start, saved[FLAGS])
-            error = self._run_to(end)
-            self._thread = self._process.GetThreadByID(self._id)
-            if error.Fail() or registers.read(self._thread, PROGRAM_COUNTER) != end:
-                raise TargetError(f"thread {self._id} does not come back: {error.GetCString()}")
-        finally:
-            try:
-                for name, value in {**saved, **restart}.items():
-                    # lldb 14 may refuse to, where another thread has made a child by vfork.
-                    if registers.read(self._thread, name) != value:
-                        registers.write(self._thread, name, value)
-            finally:
-                self._restore(place, original)
+        bell.send(int(self._process.GetProcessID()), int(self._id), number)
+        nothing = lldb.SBStructuredData()
+        error = self._let_go(
+            lambda: self._thread.StepUsingScriptedThreadPlan(standing.NAME, nothing, True)
+        )
+        self._thread = self._process.GetThreadByID(self._id)
+        if error.Fail() or self._thread.GetStopReason() != lldb.eStopReasonPlanComplete:
+            raise TargetError(f"thread {self._id} does not stop anew: {error.GetCString()}")
 
     def _go(self, call: HandMadeCall) -> None:
         self._note(Place(self._back, self._read(self._back, 1), _INT3))  # lldb's breakpoint
@@ -146,11 +126,16 @@ class ThreadCall:
         process, thread = int(self._process.GetProcessID()), int(self._id)
         self._patience = Patience(process, thread)
         with self._patience.kept(lambda: bell.send(process, thread, SIGSTOP), math.inf):
-            return self._go_to(address)
+            return self._let_go(lambda: self._to(address))
 
-    def _go_to(self, address: int) -> lldb.SBError:
+    def _to(self, address: int) -> lldb.SBError:
         error = lldb.SBError()
         self._thread.RunToAddress(address, error)
+        return error
+
+    def _let_go(self, resume: Callable[[], lldb.SBError]) -> lldb.SBError:
+        """Until the program stops."""
+        error = resume()
         if self._events is None or error.Fail():
             return error
         broadcaster, event = self._process.GetBroadcaster(), lldb.SBEvent()
@@ -216,19 +201,6 @@ class ThreadCall:
         if error.Fail():
             raise TargetError(f"lldb: {error.GetCString()}")
         return bytes(data)
-
-    def _restore(self, place: int, original: bytes) -> None:
-        """Also where lldb has let the program go without knowing: lldb 14 takes one thread's vfork
-        for a second one where it looks at the threads again, and detaches; or its server was
-        killed. The thread may be in that code then: it is restored when that has left it, else by
-        the next debugger, as it was noted."""
-        try:
-            self._write(place, original)
-        except TargetError:
-            pid, code = int(self._process.GetProcessID()), range(place, place + len(original))
-            if procfs.leaves(pid, int(self._id), code, _LEAVE_SECONDS):
-                with procfs.MemoryFile(pid) as memory:
-                    memory.write(place, original)
 
     def _write(self, address: int, data: bytes) -> None:
         error = lldb.SBError()

@@ -98,6 +98,13 @@ def choose(pid: int) -> int:
     return min(free, key=lambda number: procfs.deaf(pid, number))
 
 
+def unblocked(pid: int, thread: int) -> int | None:
+    """One of :data:`SIGNALS` that a thread does not block, if it can be one that the process has no
+    handler for."""
+    heard = [number for number in SIGNALS if not procfs.blocks(pid, thread, number)]
+    return next((n for n in heard if not procfs.catches(pid, n)), heard[0] if heard else None)
+
+
 def problem(pid: int, number: int) -> str | None:
     """Why the signal may not be sent: where as many wait as may, the kernel forgets what further
     ones say (``__send_signal_locked``), and a handler of the program's would take darc's for its

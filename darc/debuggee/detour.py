@@ -37,7 +37,7 @@ _ENDED_BY_HANDLERS = {-514 & WORD, _RESTART_BLOCK}
 _EINTR = -4 & WORD
 
 _ENTRY = 2
-NOP = b"\x66\x90"
+_NOP = b"\x66\x90"
 """In front of the entry: to restart a system call the kernel sets the thread back by two bytes."""
 _SET = {
     "rax": b"\x48\xb8", "rcx": b"\x48\xb9", "rdx": b"\x48\xba", "rsi": b"\x48\xbe",
@@ -195,7 +195,7 @@ def plan(
     stack = (call.stack or own + _SLOTS) - _SLOTS
     found, result = own + 16, stack + 8
     blocked = all_but(ringer.signal, *(OWN_UNHELD if mask is None else OWN))
-    code = bytearray(NOP)
+    code = bytearray(_NOP)
     words: list[tuple[int, int]] = []  # where a word of data is named, and the word
     numbers: dict[int, int] = {}
 
@@ -244,7 +244,7 @@ def plan(
         ask(_SIGPROCMASK)
     code += _PUSH_WORD + struct.pack("<I", back[FLAGS] & 0x7FFF_FFFF) + _POP_FLAGS
     code += _set(**{name: back[name] for name in SCRATCH}, rsp=back["rsp"])
-    code += jump(back["rip"])
+    code += _jump(back["rip"])
     for at, word in words:
         code[at - 4 : at] = struct.pack("<i", len(code) - at)
         code += struct.pack("<Q", word & WORD)
@@ -302,7 +302,7 @@ def interrupted(registers: Mapping[str, int], way: Detour) -> dict[str, int]:
     return {**way.registers, "rax": _EINTR, "rip": registers["rip"]}
 
 
-def jump(address: int) -> bytes:
+def _jump(address: int) -> bytes:
     """Leads to an address, however far away, and leaves all registers as they are."""
     return _JUMP + struct.pack("<Q", address)
 

@@ -8,7 +8,6 @@ import os
 import re
 import stat
 import struct
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 
@@ -400,27 +399,6 @@ def _told_of_call(thread: int, number: int) -> int | None:
         return int(Path(f"/proc/{thread}/syscall").read_text().split()[number], 16)
     except (OSError, ValueError, IndexError):
         return None
-
-
-_RAN_NS = 1_000_000
-_LOOK_SECONDS = 0.001
-
-
-def leaves(pid: int, thread: int, place: range, seconds: float) -> bool:
-    """Of a thread that nobody traces any more, and that was stopped in code that leads it out of
-    ``place``: whether it is seen to be out within ``seconds``, or is gone. It has run by then, or
-    waits elsewhere."""
-    end, before = time.monotonic() + seconds, ran(thread)
-    while thread in threads(pid):
-        at, now = program_counter(thread), ran(thread)
-        if at is not None and at not in place:
-            return True
-        if before is not None and now is not None and now[0] - before[0] > _RAN_NS:
-            return True
-        if time.monotonic() >= end:
-            return False
-        time.sleep(_LOOK_SECONDS)
-    return True
 
 
 def waited_ns(thread: int) -> int:

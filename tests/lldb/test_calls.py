@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 
@@ -79,54 +78,62 @@ def test_kill_in_a_call(after: int, tmp_path: Path) -> None:
         gives_back(running, tmp_path, options)
 
 
-ROUND = """
+ANEW = """
 import os
 import signal
-from darc.debuggee import procfs
+from darc.debuggee import bell, procfs
+from darc_lldb.standing import StoppedByDarc
 from darc_lldb.threadcall import ThreadCall
 
-run_to = ThreadCall._run_to
-
-def die(call, address):
-    pid = int(call._process.GetProcessID())
-    if "{who}" == "server":
-        os.kill(pid, signal.SIGSTOP)
+def kill(pid):
     if "{who}" != "lldb":
         os.kill(int(procfs.status(pid)["TracerPid"]), signal.SIGKILL)
     if "{who}" != "server":
         os.kill(os.getpid(), signal.SIGKILL)
-    return run_to(call, address)
 
-ThreadCall._run_to = die
+send, stand, explains = bell.send, ThreadCall.stand_anew, StoppedByDarc.explains_stop
+
+def sent(pid, thread, number):
+    send(pid, thread, number)
+    kill(pid)
+
+def dying(call, number):
+    if "{moment}" == "sent":
+        bell.send = sent
+    stand(call, number)
+    if "{moment}" == "stood":
+        kill(int(call._process.GetProcessID()))
+
+def explained(plan, event):
+    if "{moment}" == "stopped":
+        kill(int(plan._plan.GetThread().GetProcess().GetProcessID()))
+    return explains(plan, event)
+
+ThreadCall.stand_anew, StoppedByDarc.explains_stop = dying, explained
 """
-"""Where a thread is about to go round, lldb dies, alone or with its server; or its server alone,
-and the thread gets no processor until lldb has seen that. (With its breakpoint in the thread's way
-the program ends: docs/safety.md.)"""
+"""Where a thread stops anew at the end of a search, lldb dies, alone or with its server, or that
+alone."""
 
 
-@pytest.mark.parametrize("who", ["both", "lldb"])
-def test_kill_as_a_thread_goes_round(who: str, tmp_path: Path) -> None:
-    """It comes back by itself, and the next darc gives back what was borrowed."""
+@pytest.mark.parametrize("moment", ["sent", "stopped", "stood"])
+@pytest.mark.parametrize("who", ["both", "lldb", "server"])
+def test_kill_as_a_thread_stops_anew(who: str, moment: str, tmp_path: Path) -> None:
+    """The program goes on as if nothing had been."""
     script = tmp_path / "dying.py"
-    script.write_text(ROUND.format(who=who))
+    script.write_text(ANEW.format(who=who, moment=moment))
     with server(build("server")) as running:
         options = ["-p", str(running.pid)]
         commands = [f"command script import {script}", *ANALYSE]
         killed = debug(tmp_path, None, (), commands, options=options)
-        assert killed.status == -signal.SIGKILL, killed.gdb
-        gives_back(running, tmp_path, options)
-
-
-def test_kill_of_the_server_as_a_thread_goes_round(tmp_path: Path) -> None:
-    """What the thread still has to run through is not taken from it."""
-    script = tmp_path / "dying.py"
-    script.write_text(ROUND.format(who="server"))
-    with server(build("server")) as running:
-        options = ["-p", str(running.pid)]
-        commands = [f"command script import {script}", *ANALYSE]
-        debug(tmp_path, None, (), commands, options=options)
-        os.kill(running.pid, signal.SIGCONT)
-        gives_back(running, tmp_path, options)
+        if who != "server":
+            assert killed.status == -signal.SIGKILL, killed.gdb
+        let_go(running.pid)
+        running.operations()
+        debug(tmp_path, None, (), ["darc stop", "detach"], options=options)
+        let_go(running.pid)
+        running.operations()
+        assert altered(running) == []
+        assert running.finish() == 0
 
 
 LEFT_STOPPED = """

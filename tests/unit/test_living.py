@@ -14,6 +14,7 @@ from darc.debuggee.wordscan import own_pages
 from darc.target import living
 from fixtures.build import build_leader
 from tests.kills.programs import running
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -40,7 +41,8 @@ def test_the_process_is_read_as_before(pid: int) -> None:
     assert procfs.is_let_go(pid)
     assert procfs.file(pid) == str(build_leader().resolve())
     assert procfs.entry(pid)
-    assert procfs.mapping_count(pid) == len(procfs.regions(pid))
+    # The threads that live may be mapping something meanwhile.
+    wait_until(lambda: procfs.mapping_count(pid) == len(procfs.regions(pid)))
     assert "VmSize" in procfs.status(pid)
     stack = next(r for r in procfs.regions(pid) if r.path == "[stack]")
     assert list(own_pages(pid, [range(stack.start, stack.end)]))
