@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import lldb
 
+from darc_lldb import release
+
+_TAKES_STATES = 18
+
 NAME = f"{__name__}.StoppedByDarc"
 """As lldb looks it up; and shows it, where it does not ask for a description."""
 
@@ -29,9 +33,10 @@ class StoppedByDarc:
         self._plan.SetPlanComplete(False)
         return True
 
-    def should_step(self) -> bool:
-        """Whether the thread is to go on by one instruction."""
-        return False
+    def should_step(self) -> int:
+        """Whether the thread is to go on by one instruction, or as lldb, from 18 on, understands
+        it: how it is to go on (``ScriptedThreadPlanPythonInterface::GetRunState``)."""
+        return int(lldb.eStateRunning) if release.major() >= _TAKES_STATES else False
 
     def is_stale(self) -> bool:
         """Whether lldb has come past the plan by itself."""

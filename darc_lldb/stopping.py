@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 import signal
 import threading
 from collections.abc import Callable
@@ -27,7 +26,7 @@ from darc.model.errors import TargetError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn
 from darc.target.target import State
-from darc_lldb import signals
+from darc_lldb import release, signals
 from darc_lldb.bell import LldbBell
 from darc_lldb.calls import Calls
 from darc_lldb.frames import LldbFrames
@@ -368,7 +367,7 @@ class Stopping:
     def stuck(self, pid: int) -> None:
         """The watcher saw the helper of an lldb wait for the first thread, which has ended. The
         program would stand still for ever: it gets its code back, and that helper is ended."""
-        if _release_of(lldb.SBDebugger.GetVersionString()) >= _TELLS_OF_OTHERS:
+        if release.major() >= _TELLS_OF_OTHERS:
             return
         with self._inferior.lock, contextlib.suppress(TargetError, ProcessLookupError):
             is_known = pid == self._inferior.known and beside.is_noted(pid)
@@ -398,12 +397,6 @@ class Stopping:
                 return False
             self._interrupt_told()
             return True
-
-
-def _release_of(version: str) -> int:
-    """lldb's, by what it says: ``lldb version 14.0.6``."""
-    found = re.search(r"version (\d+)", version)
-    return int(found[1]) if found else 0
 
 
 def _stop_of(process: lldb.SBProcess) -> tuple[int, int]:
