@@ -9,7 +9,7 @@ import pytest
 
 from fixtures.build import build
 from tests.code import altered_code
-from tests.debugger import REPORT, Server, let_go, server
+from tests.debugger import LLDB, NEWEST, REPORT, Server, let_go, server
 from tests.lldb.runner import debug
 
 ANALYSE = [
@@ -115,6 +115,7 @@ ThreadCall.stand_anew, StoppedByDarc.explains_stop = dying, explained
 alone."""
 
 
+@pytest.mark.debuggers(LLDB, NEWEST)
 @pytest.mark.parametrize("moment", ["sent", "stopped", "stood"])
 @pytest.mark.parametrize("who", ["both", "lldb", "server"])
 def test_kill_as_a_thread_stops_anew(who: str, moment: str, tmp_path: Path) -> None:
