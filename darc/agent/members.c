@@ -77,6 +77,8 @@ static inline int is_recursion(control *ctl, context *ctx, struct darc_block *bl
     record *open = (record *)block->open;
     if (likely(!open || open->serial != block->serial || open->context != (u64)ctx || !open->open))
         return 0;
+    if (open->slot == slot && open->open == OPEN && *(u64 *)slot == open->pad_back)
+        return 1; /* a jump to its own first byte, as loops have, or back to it from one that it has jumped to */
     if (open->slot - slot < NEAR_STACK && op_runs(ctl, open, slot))
         return 1;
     if (open->slot - slot < NEAR_STACK || open->open == HIDDEN || open->start < ctx->jump_time)
@@ -110,6 +112,15 @@ static COLD void take_over(control *ctl, context *ctx, record *rec, struct darc_
     block->serial = rec->serial;
 }
 
+/* The latest that is known to have had a call's frame, plus 1; 0: none of this set's. */
+static inline u32 latest_member(const control *ctl, const record *rec)
+{
+    if (rec->tail_count)
+        return rec->tail_nodes[rec->tail_count - 1] + 1;
+    const struct darc_block *block = block_of(ctl, rec);
+    return block ? (u32)block->member : 0;
+}
+
 /* A function that another one has jumped to in its end returns where that does. word leads to its landing. */
 static COLD void enter_tail(control *ctl, context *ctx, struct darc_block *block, u32 member, u64 slot, u64 word)
 {
@@ -120,6 +131,8 @@ static COLD void enter_tail(control *ctl, context *ctx, struct darc_block *block
         take_over(ctl, ctx, rec, block);
         return;
     }
+    if (latest_member(ctl, rec) == member + 1)
+        return; /* it has jumped to its own first byte */
     if (rec->tail_count >= DARC_MAX_TAILS) {
         ctl->lost_tails++;
         return;
@@ -202,10 +215,7 @@ static COLD int is_handed_on(const control *ctl, u64 slot, u64 word)
     const record *rec = find_record(ctl, slot);
     if (!rec || rec->open != OPEN || rec->pad_back != word || rec->tail_count > DARC_MAX_TAILS)
         return 0;
-    if (rec->tail_count)
-        return rec->tail_nodes[rec->tail_count - 1] + 1 == ctl->from_member;
-    const struct darc_block *block = block_of(ctl, rec);
-    return block && block->member == ctl->from_member;
+    return latest_member(ctl, rec) == ctl->from_member;
 }
 
 /* Of a walk (CrossWalk 3.1): whether a call of this member is one of those that are timed now. What comes back

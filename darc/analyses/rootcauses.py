@@ -464,6 +464,12 @@ class RootCauses(Resumable):
         if not self._paths or self._ops.of_this_run is None:
             self._take_ops()
 
+    @property
+    def _stands_as_saved(self) -> bool:
+        """Whether this run had nothing to decide: what an earlier session has found stands, as its
+        ops told it."""
+        return not self._has_decided and bool(self.root.children)
+
     def _look_closer(self) -> bool:
         """Where the paths are known and calls inside the peak are frequent: lets the program go on
         for a moment with all calls on the paths timed, so that whole ops can be kept."""
@@ -473,8 +479,8 @@ class RootCauses(Resumable):
             return False
         if not paths or not self.parameters.auto:
             return False  # drill-down by hand ends where the user has chosen the last node
-        if not self._has_decided and self.root.children:
-            return False  # what an earlier session has found stands
+        if self._stands_as_saved:
+            return False
         self._closing = ClosingRound.begun(
             self._collector,
             paths,
@@ -528,7 +534,8 @@ class RootCauses(Resumable):
     def _correct(self) -> None:
         """By what the ops of this run say of the paths."""
         kept, parameters = self._ops.of_this_run, self.parameters
-        if self._switches.is_watching and self._collector.ops is not None:
+        keeps = self._switches.is_watching and self._collector.ops is not None
+        if keeps and not self._stands_as_saved:
             why = _TOO_FEW_AT_THE_END if self._is_gone else _TOO_FEW
             tell_unheard(self._paths, kept, why)
         least = self._profile.limits()[0]

@@ -21,7 +21,7 @@ import os
 import resource
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
@@ -445,6 +445,15 @@ class Switches(OffWatch):
             cache: _Cache = {}
             tracers: _Cache = {}
             return [self._off(ids(call[0]), *call[1:], cache, tracers) for call in calls]
+
+    def names(self, threads: Iterable[int]) -> Mapping[int, str]:
+        here = {own: procfs.thread_called(self._pid, own) for own in threads}
+        found = {
+            own: procfs.status(self._pid, thread).get("Name")
+            for own, thread in here.items()
+            if thread is not None
+        }
+        return {own: name for own, name in found.items() if name is not None}
 
     def _ids(self) -> Callable[[int], int]:
         """From a thread's id as the process itself sees it, which may be in a container, to that

@@ -6,7 +6,7 @@ whatever watches that, and who owns one. In a process it is the kernel that it r
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from darc.model.errors import UnsupportedError
 from darc.model.offtimes import OffTimes, WatchedOps, watched
@@ -45,6 +45,10 @@ class OffWatch(ABC):
         """For each of these calls (the thread; begin and end by the time-stamp counter, when it ran
         on a processor): where it was off. ``None`` where the thread was not watched. A call that
         has just ended is sure to be known only while the program stands still."""
+
+    def names(self, threads: Iterable[int]) -> Mapping[int, str]:
+        """What those of these threads of the program are called that are there."""
+        return {}
 
     @abstractmethod
     def close(self) -> None:
@@ -120,4 +124,6 @@ class SwitchWatch:
         if watch is None:
             return WatchedOps(kept)
         answers = watch.off([(op.thread, op.start, op.end) for op in kept.ops])
-        return watched(kept, answers, watch.why_no_wakers)
+        found = watched(kept, answers, watch.why_no_wakers)
+        unnamed = found.others - kept.threads.keys()
+        return found.named(watch.names(unnamed)) if unnamed else found

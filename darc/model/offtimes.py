@@ -5,7 +5,7 @@ Who watches that, and is asked, is :class:`darc.debuggee.switchwatch.OffWatch`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from darc.model.ops import Event, KeptOps, Off, OffReason, Op
@@ -35,6 +35,26 @@ class WatchedOps:
     """Over all ops: for so long they count as blocked, but the debugger may have held them."""
     unwatched: int = 0
     """Ops of threads that were not watched."""
+
+    @property
+    def others(self) -> frozenset[int]:
+        """The program's threads that have woken those of the ops, or had their processors."""
+        wakers = (
+            one.thread for op in self.kept.ops for one in op.wakers or () if not one.is_outside
+        )
+        ran = (
+            one.number
+            for op in self.kept.ops
+            for off in op.off or ()
+            for one in off.ran
+            if not one.is_outside
+        )
+        return frozenset((*wakers, *ran)) - {0}
+
+    def named(self, names: Mapping[int, str]) -> WatchedOps:
+        """The same with these names of threads."""
+        threads = {**self.kept.threads, **names}
+        return replace(self, kept=replace(self.kept, threads=threads))
 
     @property
     def notes(self) -> tuple[str, ...]:

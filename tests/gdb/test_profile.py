@@ -404,6 +404,14 @@ def test_tail_calls_are_timed_to_the_same_return(tmp_path: Path) -> None:
     assert len(jumped) >= 2
 
 
+def test_a_loop_that_jumps_to_the_functions_own_first_byte_is_one_call(tmp_path: Path) -> None:
+    done = to_the_end(tmp_path, "tailloop", "4000")
+    own = rows(done)
+    assert (own["handle"]["calls"], own["handle"]["left"]) == (4000, 0)
+    assert own["step"]["calls"] == 20000
+    assert own["handle"]["sum"] > own["step"]["sum"]
+
+
 def test_functions_that_are_called_too_often_go_out(tmp_path: Path) -> None:
     """What was counted of them stays; the others go on."""
     done = to_the_end(tmp_path, "loop", "40000")

@@ -85,6 +85,8 @@ def test_what_was_found_is_not_searched_again(tmp_path: Path) -> None:
     assert done.report is not None
     assert done.paths == [DEEP]
     assert done.report["status"] == "root cause found"
+    assert [one["cause"] for one in done.root_causes] == [one["cause"] for one in first.root_causes]
+    assert "is not known" not in done.gdb
     assert first.report is not None
     calls = first.report["program"]["in_peak_calls"]
     assert done.report["program"]["in_peak_calls"] == calls

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 
 from darc.debuggee.switchwatch import OffWatch, SwitchWatch
 from darc.model.errors import UnsupportedError
 from darc.model.offtimes import OffTimes, WatchedOps
-from darc.model.ops import KeptOps, Off, OffReason, OpClass
-from tests.unit.keptcalls import blocked
+from darc.model.ops import KeptOps, Off, OffReason, OpClass, Ran
+from tests.unit.keptcalls import MadeUpWatch, blocked
 from tests.unit.machine import TID
 from tests.unit.ops import made_op
 
@@ -40,6 +41,26 @@ def test_ops_have_what_was_seen_of_their_threads() -> None:
     found = switches.watched(kept)
     assert [op.off for op in found.kept.ops] == [_OFF.off, None]
     assert (found.unwatched, found.kept.why_no_wakers) == (1, "nobody looked")
+
+
+def test_threads_that_are_in_no_op_have_names() -> None:
+    """Those of the program that had a thread's processor, or have woken it; each is asked for
+    once."""
+    asked: list[set[int]] = []
+
+    class Named(MadeUpWatch):
+        def names(self, threads: Iterable[int]) -> Mapping[int, str]:
+            asked.append(set(threads))
+            return {TID + 1: "pool"}
+
+    ran = (Ran(1100, 1200, TID + 1, "", False), Ran(1200, 1300, 77, "another program", True))
+    watch = Named(lambda begin, end: [Off(begin, end, OffReason.READY, ran)])
+    switches = SwitchWatch(lambda: watch)
+    switches.begin()
+    op = dataclasses.replace(_OP, thread=TID)
+    kept = switches.watched(KeptOps(10**9, (op,), threads={TID: "worker"})).kept
+    assert kept.threads == {TID: "worker", TID + 1: "pool"}
+    assert asked == [{TID + 1}]
 
 
 def test_why_there_is_no_watch_is_told() -> None:
