@@ -279,8 +279,12 @@ class _StopHook(gdb.Command):
             _define("stop", [self.ACTION, *_without(self.ACTION, lines)])
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        with ctrlc.waits(), backend.TARGET.memory.handling():
-            backend.TARGET.listeners.guarded(self._stopping.before_others)
+        target = backend.TARGET
+        # Behind a command of darc's gdb would carry out those of the breakpoint that it stands at.
+        may_execute = target.deciding.all_stop and not target.user_breaks.hits.have_commands
+        beside = target.memory.unnoticed() if may_execute else contextlib.nullcontext()
+        with ctrlc.waits(), beside, target.memory.handling():
+            target.listeners.guarded(self._stopping.before_others)
 
 
 def _hook(command: str, action: str, undo: contextlib.ExitStack) -> None:

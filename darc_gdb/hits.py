@@ -50,6 +50,11 @@ class Hits:
             if self.since is None:
                 self.since = clock.tsc_now()
 
+    @property
+    def have_commands(self) -> bool:
+        """Whether gdb has commands to carry out at this stop, of those that have stopped it."""
+        return any(_lines(one) for one in gdb.breakpoints() if one.number in self._stopped)
+
     def forget(self) -> None:
         """The program goes on."""
         self._stopped.clear()

@@ -120,6 +120,25 @@ def test_nobody_is_told_of_darcs_writes(running: Server, tmp_path: Path) -> None
     assert running.finish() == 0
 
 
+def test_nobody_is_told_of_darcs_writes_at_the_users_stops(running: Server, tmp_path: Path) -> None:
+    """At Ctrl-C, and at a breakpoint that has no commands."""
+    with terminal(tmp_path, "-p", str(running.pid)) as gdb:
+        meet(gdb, "walks")
+        gdb.command(f"{START} --peak >400us --decision-ops 100000")
+        for _ in range(2):
+            gdb.enter("continue")
+            gdb.wait_for("in progress")
+            gdb.type("\x03")
+            gdb.prompt()
+        gdb.command("break burn")
+        gdb.command("continue")
+        gdb.command("clear burn")
+        assert "0 writes told" in gdb.command("tell-writes")
+        gdb.command("darc stop")
+        gdb.command("detach")
+    assert running.finish() == 0
+
+
 @pytest.mark.parametrize("kind", ["speaks", "looks"])
 @pytest.mark.parametrize("first", ["neighbour", "darc"])
 def test_darc_comes_late(kind: str, first: str, running: Server, tmp_path: Path) -> None:
