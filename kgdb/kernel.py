@@ -30,6 +30,11 @@ _KEY, _KEY_SIZE = "ptr_key", 16
 
 BOOTED_ANEW = "the machine was booted anew, and the probes are gone"
 
+_NOT_THERE_YET = (
+    "the machine runs no kernel, or one that has just begun: let it boot ('continue', then "
+    "Ctrl-C), and try again"
+)
+
 _FIRST_HANDLERS = ("asm_exc_divide_error", "divide_error")
 
 STACK_SHIFT = 14
@@ -71,8 +76,12 @@ class Kernel:
         return self.live_bias()
 
     def live_bias(self) -> int:
-        """As it is now, should another kernel run by now. Raises UnsupportedError."""
-        entry = self.target.memory.read(_IDT, 16)
+        """As it is now, should another kernel run by now. Raises UnsupportedError; TargetError:
+        there is none yet, as the machine has not come that far."""
+        try:
+            entry = self.target.memory.read(_IDT, 16)
+        except TargetError as error:
+            raise TargetError(f"{error}: {_NOT_THERE_YET}") from error
         live = int.from_bytes(entry[0:2] + entry[6:12], "little")
         for name in _FIRST_HANDLERS:
             if name in self.image.values:

@@ -45,9 +45,10 @@ from darc.collectors.collector import Collector
 from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Fnode, RootCausePath
 from darc.model.functionset import FunctionProfile
-from darc.model.ops import KeptOps, OpClass
+from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OpClass
 from darc.model.parameters import Loops, Parameters, Probes
 from darc.model.profile import Profile
+from darc.model.shares import share_of
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.saved.storage import DESCENT, Stored
@@ -232,7 +233,10 @@ class RootCauses(Resumable):
     def finish_early(self, why: str) -> None:
         self.collect()
         if self._closing is not None:
-            self._conclude(self._kept_ops())
+            kept = self._kept_ops()
+            if kept is not None and len(kept.sample(OpClass.IN_PEAK)) < LEAST_FOR_ESTIMATES:
+                self._note(f"{why}: the last round, which tells what causes explain, was not over")
+            self._conclude(kept)
             return
         self._take_last_ops()
         self._resumption.keep_votes(self._descent, self._collector, alive=True)
@@ -466,9 +470,11 @@ class RootCauses(Resumable):
 
     @property
     def _stands_as_saved(self) -> bool:
-        """Whether this run had nothing to decide: what an earlier session has found stands, as its
-        ops told it."""
-        return not self._has_decided and bool(self.root.children)
+        """Whether there is nothing to find out in this run: what an earlier session has found
+        stands, and its ops told what that explains."""
+        if self._has_decided or not self.root.children or self._ops.of_this_run is not None:
+            return False
+        return any(share_of(path, self._ops.kept) is not None for path in self._paths)
 
     def _look_closer(self) -> bool:
         """Where the paths are known and calls inside the peak are frequent: lets the program go on

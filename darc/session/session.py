@@ -528,7 +528,11 @@ class Session:
         return self._go(self.analysis.decide())
 
     def _end_late(self) -> Outcome:
-        self.analysis.finish_early(TIME_IS_UP)
+        if self._is_unloaded():  # no longer time would help
+            self.analysis.collect()
+            self.analysis.close(Status.STOPPED, alive=True)
+        else:
+            self.analysis.finish_early(TIME_IS_UP)
         return self._end()
 
     def follow(self, request: Callable[[], Step]) -> None:

@@ -344,7 +344,7 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     waits, kept = snapshot.waits, snapshot.ops
     if waits is None or kept is None:
         if snapshot.status.is_final:
-            return [Text(f"no call was kept whole by its end: {snapshot.status.value}")]
+            return [Text(f"no call was kept whole by its end: {status_text(snapshot)}")]
         return [Text("no op was kept yet: choose a peak, and let the program go on")]
     if not waits.ops and snapshot.status is Status.ENDED:
         return [Text("the program ended before a call inside the peak was kept: a longer run may")]

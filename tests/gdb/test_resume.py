@@ -93,6 +93,19 @@ def test_what_was_found_is_not_searched_again(tmp_path: Path) -> None:
     assert done.report["program"]["stops"] <= 2  # where it begins, and one look
 
 
+def test_a_search_that_was_ended_before_its_last_round_holds_it(tmp_path: Path) -> None:
+    program = build("deep")
+    first = run(tmp_path, program, 4000, *search(PEAK), "kill")
+    assert first.paths == [DEEP]
+    session = json.loads((tmp_path / "s.json").read_text())
+    del session["parts"]["ops"]  # which are of that round
+    (tmp_path / "s.json").write_text(json.dumps(session))
+    done = run(tmp_path, program, 4000, *resume())
+    assert done.paths == [DEEP]
+    (cause,) = done.root_causes
+    assert cause["share"] is not None, done.gdb
+
+
 def test_what_was_found_is_as_sure_as_it_was(tmp_path: Path) -> None:
     """What causes explain of the peak, and what was told beside them, are those of the first run,
     as is said."""

@@ -125,7 +125,7 @@ def remove():
         console.sendall(b"rmmod virtio_pci; echo is gon''e\\n")
         while "is gone" not in Path('{log}').read_text(errors="replace")[before:]:
             time.sleep(0.02)
-    os.kill(os.getpid(), 2)
+    {then}
 
 def went_on(_event):
     gdb.events.cont.disconnect(went_on)
@@ -133,23 +133,28 @@ def went_on(_event):
 
 gdb.events.cont.connect(went_on)
 """
-"""The user removes a module, and stops the machine then."""
+"""The user removes a module."""
+
+STOPS = "os.kill(os.getpid(), 2)"
+"""And stops the machine then."""
 
 
 @pytest.mark.parametrize(
-    ("start", "spec"),
+    ("start", "spec", "then"),
     [
-        ("darc start vp_notify", "vp_notify"),
-        ("darc profile 'virtio_pci!*' --time 60s", "virtio_pci!*"),
+        ("darc start vp_notify", "vp_notify", STOPS),
+        ("darc start vp_notify --max-time 20s", "vp_notify", "pass"),
+        ("darc profile 'virtio_pci!*' --time 60s", "virtio_pci!*", STOPS),
     ],
 )
 def test_a_module_that_is_removed_while_its_function_is_timed(
-    shared: Machine, tmp_path: Path, start: str, spec: str
+    shared: Machine, tmp_path: Path, start: str, spec: str, then: str
 ) -> None:
-    """The user is told; and the kernel gets its module back, and an analysis there, as well."""
+    """The user is told, at a stop or when the time is up; and the kernel gets its module back, and
+    an analysis there, as well."""
     script = tmp_path / "removed.py"
     log = shared.folder / "console.log"
-    script.write_text(REMOVED.format(console=shared.console_socket, log=log))
+    script.write_text(REMOVED.format(console=shared.console_socket, log=log, then=then))
     done = connected(
         shared,
         tmp_path,
@@ -162,6 +167,7 @@ def test_a_module_that_is_removed_while_its_function_is_timed(
     )
     assert "virtio_pci was unloaded: its functions are not timed any more" in done.gdb
     assert f"{spec}: stopped" in done.gdb, done.gdb
+    assert "give a longer" not in done.gdb, done.gdb
     assert "Cannot access memory" not in done.gdb, done.gdb
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
     typed(shared, "insmod /modules/virtio_pci.ko")
@@ -396,7 +402,7 @@ from kgdb.vm import qmp
 
 def reset():
     qmp.execute(Path('{monitor}'), 'system_reset')
-    os.kill(os.getpid(), 2)
+    {then}
 
 def went_on(_event):
     gdb.events.cont.disconnect(went_on)
