@@ -338,6 +338,8 @@ class GdbTarget(Target):
             if held == signal.SIGSTOP and is_own:
                 gdb.execute("queue-signal 0", to_string=True)
 
+    interrupts_by_signal = True
+
     @property
     def was_interrupted(self) -> bool:
         return self._interrupted

@@ -394,7 +394,10 @@ class App:
         self._target.journal.stands(stopped=True)
         session.on_user_stop()
         session.end_if_late()
-        session.end_if_interrupted()
+        called_off = session.take_called_off()
+        if called_off:
+            self.emit("darc: Ctrl-C: the program blocks it, and was stopped by darc")
+        session.end_if_interrupted(called_off=called_off)
         self.tell()
         if session.alive and not session.analysis.finished:
             self._tell_of_signal(session.spec)

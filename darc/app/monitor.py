@@ -32,6 +32,9 @@ _LEAST_WAIT = 0.0005
 _GRACE_SECONDS = 0.2
 """How long an agent that may not ring by itself waits before it is done for it."""
 
+_KEPT_SECONDS = 0.3
+"""A Ctrl-C that waits in the program for so long has found no thread that takes it."""
+
 _AGAIN = 1.0
 """Seconds between two knocks, where only the debugger can stop the program and has not yet."""
 
@@ -75,6 +78,9 @@ class Monitor:
         self._done = threading.Event()
         self._deep_since: float | None = None
         self._knocked = -_AGAIN
+        was_kept = target.interrupts_by_signal and session.debuggee.keeps_interrupt()
+        self._kept_since = -math.inf if was_kept else math.inf
+        """Since when a Ctrl-C waits in the program; -inf: it was heard of before."""
         self._stops = 0
         """How many there had been by then."""
         self._has_line = target.screen.has_live_line
@@ -130,6 +136,8 @@ class Monitor:
                     session.beat()
                 if now - begin >= 1 and not self._stands():
                     self._show(now)
+                if self._target.interrupts_by_signal:
+                    self._hear_interrupt(now)
                 late_since = self._knock(late_since, now)
             except AssertionError:
                 raise  # the debugger was asked, from here
@@ -191,6 +199,23 @@ class Monitor:
             self._columns = columns
             self._style = dataclasses.replace(self._style, width=columns)
         return self._style
+
+    def _hear_interrupt(self, now: float) -> None:
+        """The user's Ctrl-C, where the program blocks it: the debugger would wait for ever. One
+        that waits is not taken out of the program, and counts once."""
+        session = self._session
+        if self._stands():
+            return
+        if not session.debuggee.keeps_interrupt():
+            self._kept_since = math.inf
+        elif self._kept_since == math.inf:
+            self._kept_since = now
+        elif now - self._kept_since >= _KEPT_SECONDS and self._kept_since != -math.inf:
+            self._kept_since = -math.inf
+            number = session.collector.summons.signal
+            if number is not None:
+                session.call_off()
+                session.debuggee.send(number)
 
     def _knock(self, late_since: float | None, now: float) -> float | None:
         """When the agent may not ring by itself (seccomp), or f0 is not called any more at the

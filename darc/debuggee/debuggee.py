@@ -101,6 +101,11 @@ class Debuggee(ABC):
         del parameters
         return None
 
+    def keeps_interrupt(self) -> bool:
+        """Whether a SIGINT that was sent to the program waits, as every thread blocks it. Any
+        thread."""
+        return False
+
     tells_of_files = True
     """Whether darc hears of code that is loaded later."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from signal import SIGINT
 
 from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
@@ -198,6 +199,11 @@ class ProcessDebuggee(Debuggee):
 
     def guard_places(self, program: Program) -> Iterator[tuple[guards.Guard, int, str]]:
         return guards.guard_places(program)
+
+    def keeps_interrupt(self) -> bool:
+        return procfs.is_pending_for_all(self._pid, SIGINT) and all(
+            procfs.blocks(self._pid, thread, SIGINT) for thread in procfs.threads(self._pid)
+        )
 
     def thread_name(self, number: int) -> str | None:
         return procfs.status(self._pid, number).get("Name")

@@ -97,6 +97,7 @@ class Session:
         self._entry = entry
         self._figures = RunFigures(target, spent)
         self._message: Message | None = None
+        self._called_off = False
         self._alive = True
         self._helping = Helping()
         self.root = Fnode(program.names.function_at(entry))
@@ -353,11 +354,23 @@ class Session:
         self.collector.stops.pause()
         self.analysis.collect()
 
-    def end_if_interrupted(self) -> None:
-        """At a stop for the user that is a Ctrl-C: of an analysis that ends with that."""
-        if self._alive and self._target.was_interrupted and self.analysis.ends_at_interrupt:
+    def call_off(self) -> None:
+        """The user's Ctrl-C came, and the program blocks it: it is to stop for the user. Any
+        thread."""
+        self._called_off = True
+
+    def end_if_interrupted(self, *, called_off: bool = False) -> None:
+        """At a stop for the user that is a Ctrl-C, or the answer to :meth:`call_off`: of an
+        analysis that ends with that."""
+        interrupted = called_off or self._target.was_interrupted
+        if self._alive and interrupted and self.analysis.ends_at_interrupt:
             self._message = Message.RESULT
             self.stop(Status.STOPPED)
+
+    def take_called_off(self) -> bool:
+        """At a stop for the user: whether it answers :meth:`call_off`."""
+        called_off, self._called_off = self._called_off, False
+        return called_off
 
     def end_if_late(self) -> None:
         """At a stop for the user: ``--max-time`` may have passed, and nothing has told, as a kernel
@@ -397,6 +410,8 @@ class Session:
 
     def decide(self) -> Outcome:
         """Enough was seen, or time is up: decides what comes next."""
+        if self._called_off:
+            return Outcome.STOP
         with self._figures.stop():
             self._stands()
             self._switches.stands()
@@ -471,7 +486,9 @@ class Session:
     @property
     def seconds_left(self) -> float | None:
         """Until there is to be a decision, whatever was seen: for ``--max-time``, or for
-        ``--start-time``. Any thread."""
+        ``--start-time``; none where the user wants a stop. Any thread."""
+        if self._called_off:
+            return 0.0
         limit = self.parameters.max_time
         left = [] if limit is None else [limit - self._figures.seconds_of_limit]
         if (profiling := self.analysis.seconds_left) is not None:

@@ -284,6 +284,9 @@ class Target(ABC):
         """Whether the user's Ctrl-C is why the program stands still, where that is known."""
         return False
 
+    interrupts_by_signal = False
+    """Whether the user's Ctrl-C is a SIGINT of the program's own, which that may block."""
+
     @property
     def handled_signal(self) -> SignalStop | None:
         """That for which the program stands still, where it is one that it has a handler for, and

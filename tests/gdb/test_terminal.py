@@ -165,6 +165,33 @@ def test_ctrl_c_then_on(mixture: Terminal) -> None:
     assert ", 0 altered" in code
 
 
+@pytest.mark.debuggers(GDB)
+@pytest.mark.parametrize(
+    ("start", "then"),
+    [
+        (f"darc start handle {ENDLESS}", "handle: "),
+        ("darc profile handle --time 1h", "handle: stopped"),
+        ("darc walk --window 1h", "main: stopped"),
+        ("darc why --time 1h", "why: "),
+    ],
+    ids=["start", "profile", "walk", "why"],
+)
+def test_ctrl_c_that_the_program_blocks(start: str, then: str, tmp_path: Path) -> None:
+    """As database servers do, with which a debugger alone waits for ever."""
+    with terminal(tmp_path, "--args", str(build("masked")), "4000000000") as gdb:
+        gdb.command(start)
+        gdb.enter("run 4000000000 > program.out")
+        gdb.wait_for(r"profiling · [1-9]|window 1")
+        gdb.type("\x03")
+        gdb.wait_for("the program blocks it, and was stopped by darc")
+        gdb.prompt()
+        assert then in gdb.command("darc status")
+        assert re.search("main|clone", gdb.command("bt"))
+        gdb.command("darc stop")
+        code = gdb.command(TOOLS) + gdb.command("tell-code")
+        assert ", 0 altered" in code
+
+
 @NEWEST_AT_NIGHT
 def test_ctrl_c_on_a_server(running: Server, tmp_path: Path) -> None:
     with terminal(tmp_path, "-p", str(running.pid)) as gdb:

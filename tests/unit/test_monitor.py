@@ -57,6 +57,7 @@ class Quiet:
     """What the monitor needs of a session and of a target here."""
 
     alive = False
+    interrupts_by_signal = False
 
     def __init__(self, pid: int) -> None:
         target = FakeTarget()

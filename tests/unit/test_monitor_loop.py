@@ -31,6 +31,7 @@ class Debuggee:
         self.sent: list[tuple[int, ...]] = []
         self.signalled = self.stopped = self.gone = self.deep = self.writes = False
         self.is_readable_while_it_runs = True
+        self.keeps = False
         self.knocks = 0
 
     def is_signalled(self, number: int) -> bool:
@@ -45,6 +46,9 @@ class Debuggee:
 
     def is_gone(self) -> bool:
         return self.gone
+
+    def keeps_interrupt(self) -> bool:
+        return self.keeps
 
     def waits_deeply(self) -> bool:
         return self.deep
@@ -70,6 +74,8 @@ class Analysis:
         self.alive = True
         self.screen = self
         self.has_live_line = True
+        self.interrupts_by_signal = True
+        self.called_off = 0
         self.rings = self.rings_itself = self.paused = self.goes_on_unseen = False
         self.urgent: int | None = None
         self.collector = Collector()
@@ -100,6 +106,9 @@ class Analysis:
 
     def time_up_soon(self) -> None:
         self.ends += 1
+
+    def call_off(self) -> None:
+        self.called_off += 1
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -332,3 +341,22 @@ def test_a_script_is_told_once_that_all_calls_come_from_generated_code(
     (told,) = analysis.left
     assert told.startswith("darc: made: none of 2662700 calls is timed: they come from code that")
     assert "'darc profile PATTERN'" in told
+
+
+def test_a_ctrl_c_that_the_program_keeps_stops_it_once(analysis: Analysis) -> None:
+    def later() -> None:
+        analysis.debuggee.keeps = True
+
+    analysis.looked = later
+    analysis.run(lambda: bool(analysis.debuggee.sent) and analysis.beats > 20)
+    assert (analysis.called_off, analysis.debuggee.sent) == (1, [(BELL,)])
+
+
+@pytest.mark.parametrize("why", ["before", "stands", "not by signals"])
+def test_what_is_no_ctrl_c_to_be_heard(analysis: Analysis, why: str) -> None:
+    """It was there before, the debugger has the program stopped, or is told otherwise."""
+    analysis.debuggee.keeps = True
+    analysis.debuggee.stopped = why == "stands"
+    analysis.interrupts_by_signal = why != "not by signals"
+    analysis.run(lambda: analysis.beats > 10)
+    assert (analysis.called_off, analysis.debuggee.sent) == (0, [])
