@@ -43,5 +43,5 @@ class StoppedByDarc:
         return False
 
     def stop_description(self, stream: lldb.SBStream) -> None:
-        """What lldb, from 16 on, shows as the reason."""
+        """What newer releases of lldb show as the reason."""
         stream.Print("darc")

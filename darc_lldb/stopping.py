@@ -19,9 +19,8 @@ from collections.abc import Callable
 
 import lldb
 
-from darc.debuggee import bell as bells
 from darc.debuggee import beside, procfs
-from darc.debuggee.bell import ASKED_FOR
+from darc.debuggee.bell import ASKED_FOR, unblocked
 from darc.model.errors import TargetError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn
@@ -250,7 +249,7 @@ class Stopping:
     def _forget_signal(self, process: lldb.SBProcess, thread: int) -> None:
         """Gives a thread another reason to stop than darc's own signal, which the user would see,
         and at which a batch run would end."""
-        number = bells.unblocked(int(process.GetProcessID()), thread)
+        number = unblocked(int(process.GetProcessID()), thread)
         if number is None:
             return
         self.bell.keep(process, number, keeps=True)

@@ -78,9 +78,8 @@ class Monitor:
         self._done = threading.Event()
         self._deep_since: float | None = None
         self._knocked = -_AGAIN
-        was_kept = target.interrupts_by_signal and session.debuggee.keeps_interrupt()
-        self._kept_since = -math.inf if was_kept else math.inf
-        """Since when a Ctrl-C waits in the program; -inf: it was heard of before."""
+        self._kept_since = math.inf if self._keeps_interrupt else None
+        """Since when a Ctrl-C waits in the program; inf: that was heard of."""
         self._stops = 0
         """How many there had been by then."""
         self._has_line = target.screen.has_live_line
@@ -136,8 +135,7 @@ class Monitor:
                     session.beat()
                 if now - begin >= 1 and not self._stands():
                     self._show(now)
-                if self._target.interrupts_by_signal:
-                    self._hear_interrupt(now)
+                self._hear_interrupt(now)
                 late_since = self._knock(late_since, now)
             except AssertionError:
                 raise  # the debugger was asked, from here
@@ -200,18 +198,24 @@ class Monitor:
             self._style = dataclasses.replace(self._style, width=columns)
         return self._style
 
+    @property
+    def _keeps_interrupt(self) -> bool:
+        """Whether the user's Ctrl-C may wait in the program, which blocks it."""
+        by_signal = self._target.interrupts_by_signal
+        return by_signal and self._session.debuggee.keeps_interrupt()
+
     def _hear_interrupt(self, now: float) -> None:
         """The user's Ctrl-C, where the program blocks it: the debugger would wait for ever. One
         that waits is not taken out of the program, and counts once."""
         session = self._session
         if self._stands():
             return
-        if not session.debuggee.keeps_interrupt():
-            self._kept_since = math.inf
-        elif self._kept_since == math.inf:
+        if not self._keeps_interrupt:
+            self._kept_since = None
+        elif self._kept_since is None:
             self._kept_since = now
-        elif now - self._kept_since >= _KEPT_SECONDS and self._kept_since != -math.inf:
-            self._kept_since = -math.inf
+        elif now - self._kept_since >= _KEPT_SECONDS:
+            self._kept_since = math.inf
             number = session.collector.summons.signal
             if number is not None:
                 session.call_off()

@@ -102,7 +102,7 @@ def unblocked(pid: int, thread: int) -> int | None:
     """One of :data:`SIGNALS` that a thread does not block, if it can be one that the process has no
     handler for."""
     heard = [number for number in SIGNALS if not procfs.blocks(pid, thread, number)]
-    return next((n for n in heard if not procfs.catches(pid, n)), heard[0] if heard else None)
+    return min(heard, key=lambda number: procfs.catches(pid, number), default=None)
 
 
 def problem(pid: int, number: int) -> str | None:
