@@ -20,6 +20,7 @@ import functools
 import os
 import re
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -55,6 +56,10 @@ class Farewell:
         self._begin = begin
         self._over: threading.Event | None = None
         self._out = threading.Event()
+        self._ends = threading.Event()
+        """gdb ends already, or waits for the user."""
+        self._taken: int | None = None
+        """The signal that has come to darc's thread, as the program ran."""
         self._holds = False
         self._is_heard = False
         """Whether what darc does was broken off for the signal that waits."""
@@ -75,6 +80,8 @@ class Farewell:
         has come in a script goes on waiting: the probes might be in again by then.
         """
         waits = not (at_prompt or self._is_heard) and self._has_come()
+        if at_prompt:
+            self._ends.set()
         if self._over is None and self._holds and not waits:
             self._holds = self._is_heard = False
             self._handlers.give_back()
@@ -86,7 +93,8 @@ class Farewell:
         return self._is_heard
 
     def _has_come(self) -> bool:
-        return self._handlers.noted is not None or bool(SIGNALS & signal.sigpending())
+        noted = self._taken or self._handlers.noted
+        return noted is not None or bool(SIGNALS & signal.sigpending())
 
     @contextlib.contextmanager
     def holding(self) -> Iterator[None]:
@@ -104,6 +112,7 @@ class Farewell:
         self.hold()
         self._over = threading.Event()
         self._out.clear()
+        self._ends.clear()
         begin_thread(functools.partial(self._wait, self._over, pid), "darc-farewell")
 
     def rest(self) -> None:
@@ -117,6 +126,11 @@ class Farewell:
         """Every probe is out."""
         self._out.set()
 
+    def end(self) -> None:
+        """gdb is about to end by itself."""
+        self._taken = None
+        self._ends.set()
+
     def _wait(self, over: threading.Event, pid: int) -> None:
         """Has the probes taken out before gdb gets its signal. Where the program stops for the user
         before, the signal waits again: :meth:`release` is to see it."""
@@ -128,8 +142,7 @@ class Farewell:
             while time.monotonic() < end and not over.is_set():
                 if self._out.wait(_LOOK_SECONDS):
                     break
-        if over.is_set() and not self._out.is_set():
-            os.kill(os.getpid(), found)
+        if over.is_set() and not self._out.is_set() and not self._is_due():
             return
         # gdb's handlers note the signal, on whichever thread, and wake gdb up. But while gdb's
         # interpreter is busy it is told that there is something, and may drop it: again, then.
@@ -140,10 +153,26 @@ class Farewell:
             signal.raise_signal(found)
             time.sleep(_AGAIN_SECONDS)
 
+    def _is_due(self) -> bool:
+        """Whether gdb is to have the signal, as the program stands for the user: not where it goes
+        on, for which another thread watches, or where gdb ends by itself, as it does where that
+        stop was the last thing in a script. gdb's handlers have whatever Python is at work end in
+        a KeyboardInterrupt, also what tells what is known: that has time to end."""
+        latest = time.monotonic() + _PATIENCE_SECONDS
+        due = time.monotonic() + _AGAIN_SECONDS
+        while time.monotonic() < min(due, latest) and not self._ends.wait(_STEP_SECONDS):
+            if self._over is not None:
+                return False
+            if threading.main_thread().ident in sys._current_frames():
+                due = time.monotonic() + _AGAIN_SECONDS
+        return self._taken is not None
+
     def _next(self) -> int | None:
         """A signal that has come; waits a moment for it."""
-        taken = signal.sigtimedwait(SIGNALS, _LOOK_SECONDS)
-        return self._handlers.noted if taken is None else taken.si_signo
+        if self._taken is None:
+            taken = signal.sigtimedwait(SIGNALS, _LOOK_SECONDS)
+            self._taken = self._handlers.noted if taken is None else taken.si_signo
+        return self._taken
 
 
 def _wait_until_it_runs(pid: int) -> None:

@@ -59,6 +59,7 @@ class Leaving:
 
     def on_exiting(self, _event: object) -> None:
         """gdb itself is about to end."""
+        self.farewell.end()
         self._target.threads.settle_selection()
         self.on_leave()
 

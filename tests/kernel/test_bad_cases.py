@@ -62,6 +62,37 @@ def test_nobody_makes_a_system_call(tmp_path: Path) -> None:
         assert_unharmed(started)
 
 
+BUSY = """
+import time
+
+def on_stop(_event):
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        pass
+
+gdb.events.stop.connect(on_stop)
+gdb.events.cont.connect(lambda _: print("goes on", flush=True))
+"""
+"""Another extension's handler of stops takes its time, as darc's own does on a busy machine."""
+
+
+def test_what_is_known_is_told_as_gdb_is_told_to_end(shared: Machine, tmp_path: Path) -> None:
+    """The stop at which that is done is not broken off, in darc nor in others."""
+    script = tmp_path / "busy.py"
+    script.write_text(BUSY)
+    commands = (ENDLESS, f"source {script}", "continue")
+    with machines.at_work(shared, *commands) as gdb:
+        assert gdb.stdout is not None
+        lines = iter(gdb.stdout.readline, "")
+        assert "goes on\n" in lines
+        gdb.send_signal(signal.SIGTERM)
+        rest = "".join(lines)
+        gdb.wait(WATCHDOG_SECONDS)
+    assert "darc: vfs_read: stopped: " in rest
+    assert "KeyboardInterrupt" not in rest
+    assert_unharmed(shared)
+
+
 INTERRUPTED = """
 import itertools, os
 from darc_gdb import ctrlc
