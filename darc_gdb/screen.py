@@ -9,6 +9,7 @@ import re
 import select
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import gdb
@@ -40,12 +41,9 @@ class GdbScreen(Screen):
         self._is_below = False
         """and while a command is carried out."""
 
-    @property
-    def is_called_off(self) -> bool:
-        # The terminal is the program's while it runs, and at the stops that nobody is told of.
-        pid = gdb.selected_inferior().pid
-        is_programs = pid > 0 and procfs.is_pending_for_all(pid, signal.SIGINT)
-        return is_programs or signal.SIGINT in signal.sigpending()
+    def calls_off(self) -> Callable[[], bool]:
+        before = _is_programs()
+        return lambda: signal.SIGINT in signal.sigpending() or (not before and _is_programs())
 
     def went_on(self) -> None:
         """The program goes on."""
@@ -169,3 +167,10 @@ def _has_windows() -> bool:
     with contextlib.suppress(gdb.error):
         return "not active" not in gdb.execute("info win", to_string=True)
     return False
+
+
+def _is_programs() -> bool:
+    """Whether a Ctrl-C waits for the program: the terminal is that one's while it runs, and at the
+    stops that nobody is told of."""
+    pid = gdb.selected_inferior().pid
+    return pid > 0 and procfs.is_pending_for_all(pid, signal.SIGINT)

@@ -68,7 +68,7 @@ class GdbSymbols(Symbols):
 
     @translated
     def shape_of(self, variable: str, address: int) -> Shape | None:
-        for symbol in _variables(variable):
+        for symbol in _variables(variable, address):
             place = symbol.value().address
             if place is not None and int(place) == address and symbol.type is not None:
                 return _GdbShape(symbol.type)
@@ -143,9 +143,19 @@ class _GdbShape(Shape):
         return _GdbShape(self._type.target()) if is_array else None
 
 
-def _variables(name: str) -> Iterator[gdb.Symbol]:
-    """The global and static variables of this name."""
-    for symbol in (gdb.lookup_global_symbol(name), *gdb.lookup_static_symbols(name)):
+def _variables(name: str, address: int) -> Iterator[gdb.Symbol]:
+    """The variables of this name in the file that is at ``address``. Of several static ones there
+    gdb tells one; all of them it tells only by reading the debug information of all libraries,
+    which was seen to take minutes."""
+    space = gdb.current_progspace()
+    path = None if space is None else space.solib_name(address) or space.filename
+    if path is None:
+        return
+    file = gdb.lookup_objfile(path)
+    if file is None:
+        return
+    for look_up in (file.lookup_global_symbol, file.lookup_static_symbol):
+        symbol = look_up(name)
         if symbol is not None and symbol.is_variable and not symbol.needs_frame:
             yield symbol
 

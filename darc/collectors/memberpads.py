@@ -121,11 +121,10 @@ class MemberPads(LooksAhead):
         self._see_guards()
         self._to_make.extend(range(len(self.functions)))
         is_later = runs and self._foothold.memory_beside is not None
-        before = self._is_called_off()  # a program may block it, and leave it for ever
         while self._to_make:
             if is_later and self._installer.members and len(self._to_make) > _AT_ONCE:
                 break  # there is one at least
-            if not before and self._is_called_off():
+            if self._is_called_off():
                 self.leave_rest_out(CALLED_OFF)
                 return
             self._tell(making_text(*self.making))

@@ -83,7 +83,7 @@ class SetCollector(PadCollector):
             ahead=self._looks,
             functions=self._functions,
             tell=self._progress,
-            is_called_off=lambda: self._target.screen.is_called_off,
+            is_called_off=self._target.screen.calls_off(),
         )
         self.counting = SetCounting(self.tables, self._debuggee, self.pads, self._losses)
 

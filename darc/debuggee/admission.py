@@ -111,7 +111,7 @@ def clean_up_after_another(
                 "a signal's handler comes back to code of an earlier debugger's: let the program "
                 "go on for a moment, then type 'darc stop'"
             )
-        if noted is not None and (noted.stood or rang):
+        if noted is not None and (noted.stood or rang) and not noted.went_on:
             target.journal.open()  # until it goes on, the next debugger is to know
             target.wake()
             if stopped:  # else it has gone on long since
@@ -123,7 +123,9 @@ def clean_up_after_another(
                 "the program was stopped already, which may be meant: when the debugger has let it "
                 f"go, 'kill -CONT {pid}' lets it go on"
             )
-        notes += _let_children_go(pid, is_known=noted is not None or bool(agents))
+        # Tables alone tell of none that was killed: a clean end leaves them, too.
+        is_known = noted is not None and not noted.went_on
+        notes += _let_children_go(pid, is_known=is_known)
         if waiting or comes_back:
             return notes
         if noted is not None:  # before what is noted as mapped is not any more

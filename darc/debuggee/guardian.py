@@ -4,7 +4,8 @@ A debugger stops threads by SIGSTOP. One that a thread has not taken when the de
 the program's: all of it stays in ``T (stopped)``. So while darc is in a program that outlives the
 debugger, a small shell waits for the debugger's end. Where nobody had told it before that the
 debugger lets the program go, it looks at the program for a moment, and sends SIGCONT where that is
-stopped and traced by nobody.
+stopped and traced by nobody. Then it notes in the program's journal that it has: who is stopped
+later was not stopped by that debugger.
 
 The shell is in a session of its own, so that what ends the debugger's does not end it. It knows of
 the debugger's end by a pipe, of which that alone has the other end.
@@ -21,7 +22,10 @@ from darc.debuggee import journal
 _LEAVE = b"leave\n"
 
 _SCRIPT = r"""
-# darc: lets process $1, which began at $2, go on when its debugger was killed
+# darc: lets process $1, which began at $2, go on when its debugger was killed; then notes $3 in
+# what there is of the files $4 and so on
+pid=$1 began=$2 note=$3
+shift 3
 exec 3<&0  # what is in the background has no input of its own
 look() {  # at the thread whose folder is $1: what is behind its name, which may be of several lines
     line=
@@ -29,34 +33,42 @@ look() {  # at the thread whose folder is $1: what is behind its name, which may
     line=${line##*) }
     [ "$line" ]
 }
+start_of() {  # the line $1, in its words; in ticks, of which a second has 100
+    start=${20}
+}
 (
     read -r word <&3
     [ "$word" = leave ] && exit
-    looks=0 still=0
+    looks=0 still=0 died=
     while [ $looks -lt 200 ] && [ $still -lt 10 ]; do
-        look "/proc/$1" || exit
-        set -- "$1" "$2" $line
-        [ "${22}" = "$2" ] || exit
+        look "/proc/$pid" || exit
+        start_of $line
+        [ "$start" = "$began" ] || exit
         tracer=
         while read -r name value rest; do
             [ "$name" = TracerPid: ] && tracer=$value
-        done <"/proc/$1/status"
-        if [ "$tracer" = 0 ]; then
+        done <"/proc/$pid/status"
+        if [ "$tracer" != 0 ]; then
+            still=0
+        else
             still=$((still + 1))
-            for task in "/proc/$1/task"/*; do
+            [ "$died" ] || read -r died rest </proc/uptime
+            for task in "/proc/$pid/task"/*; do
                 look "$task" || continue
                 case $line in
                 T*)
-                    kill -CONT "$1"
+                    kill -CONT "$pid"
                     break
                     ;;
                 esac
             done
-            for task in "/proc/$1/task"/*; do
+            for task in "/proc/$pid/task"/*; do
                 children=
                 read -r children <"$task/children"  # a line without an end
                 for child in $children; do
                     look "/proc/$child" || continue
+                    start_of $line
+                    [ "$start" -le "${died%.*}${died#*.}" ] || continue  # nobody traced it
                     read -r call rest <"/proc/$child/syscall" || continue
                     case "$line $call" in
                     T*" "56 | T*" "57 | T*" "58 | T*" "435) kill -CONT "$child" ;;
@@ -66,6 +78,10 @@ look() {  # at the thread whose folder is $1: what is behind its name, which may
         fi
         looks=$((looks + 1))
         sleep 0.05
+    done
+    [ $still -lt 10 ] && exit
+    for file; do
+        [ -f "$file" ] && [ ! -L "$file" ] && printf %s "$note" >>"$file"
     done
 ) &
 """
@@ -81,8 +97,11 @@ class Guardian:
         self._pipe = -1
         reader, writer = os.pipe()
         try:
-            began = journal.name_of(pid).rpartition("-")[2]
-            command = ["/bin/sh", "-c", _SCRIPT, "darc-guardian", str(pid), began]
+            name = journal.name_of(pid)
+            began = name.rpartition("-")[2]
+            files = [str(folder / name) for folder in journal.own_folders()]
+            command = ["/bin/sh", "-c", _SCRIPT, "darc-guardian"]
+            command += [str(pid), began, journal.WENT_ON, *files]
             subprocess.run(
                 command,
                 stdin=reader,

@@ -47,6 +47,8 @@ class Left:
     """Memory that was mapped for darc."""
     stood: bool = False
     """Whether that debugger had stopped the program."""
+    went_on: bool = False
+    """Whether the program was seen to go on when that was gone."""
     files: list[Path] = field(default_factory=list)
 
     def remove(self) -> None:
@@ -73,9 +75,12 @@ class ProcessJournal(Journal):
         self._places: set[Place] = set()
         self._is_open = False
         self._stood: bool | None = None
+        self._is_anothers_stop = False
+        """Whether somebody else has stopped the program, and it has not gone on since."""
 
-    def open(self) -> None:
+    def open(self, *, stopped_by_another: bool = False) -> None:
         self._is_open = True
+        self._is_anothers_stop = False
         try:
             self._write({"debugger": os.getpid()})
         except TargetError as error:
@@ -85,7 +90,8 @@ class ProcessJournal(Journal):
                 "written down outside of it"
             ) from None
         self._stood = None
-        self.stands(stopped=True)
+        self.stands(stopped=not stopped_by_another)
+        self._is_anothers_stop = stopped_by_another
 
     def patches(self, places: Iterable[Place]) -> None:
         new = [place for place in places if place not in self._places]
@@ -117,6 +123,9 @@ class ProcessJournal(Journal):
         self._tidy()
 
     def stands(self, *, stopped: bool) -> None:
+        if self._is_anothers_stop and stopped:
+            return
+        self._is_anothers_stop = False
         if self._is_open and self._stood != stopped:
             with contextlib.suppress(TargetError):
                 self._write({"stands": stopped})
@@ -291,6 +300,10 @@ def _line(record: Mapping[str, object]) -> bytes:
     return b"\n%08x %s\n" % (zlib.crc32(text), text)
 
 
+WENT_ON = _line({"went_on": True}).decode()
+"""What whoever has seen to that notes: see :attr:`Left.went_on`."""
+
+
 def _packed(place: Place) -> list[object]:
     return [place.address, place.original.hex(), place.written.hex()]
 
@@ -351,8 +364,12 @@ def parse(data: bytes) -> Left:
             elif "unmaps" in record:
                 gone = _range(record["unmaps"])
                 left.mapped = {p for p in left.mapped if not _overlap(p, gone)}
+            elif "debugger" in record:
+                left.went_on = False
             elif "stands" in record:
                 left.stood = bool(record["stands"])
+            elif "went_on" in record:
+                left.went_on = True
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
     return left
@@ -381,6 +398,7 @@ def left(pid: int, folders: Sequence[Path] | None = None) -> Left | None:
             found.passages.update(one.passages)
             found.mapped |= one.mapped
             found.stood = found.stood or one.stood
+            found.went_on = found.went_on and one.went_on
         found.files.append(folder / name)
     return found
 

@@ -66,7 +66,7 @@ class ProcessDebuggee(Debuggee):
         return None
 
     def begin(self) -> None:
-        self._target.journal.open()
+        self._target.journal.open(stopped_by_another=self._is_stopped_by_another())
 
     def leave(self, is_there: bool = True) -> None:
         def is_in(place: Place) -> bool:
@@ -179,12 +179,16 @@ class ProcessDebuggee(Debuggee):
             not self._target.outlives_debugger
         ):  # it ends with the debugger, where that does not lose it
             return lambda lost: self._let_go_on() if lost else None
-        if self._target.is_stopped_for_all() and journal.left(self._pid) is None:
-            return lambda lost: None  # somebody else has stopped it: so it is to stay
+        if self._is_stopped_by_another():
+            return lambda lost: None  # so it is to stay
         guardian = self._guardian()
         if guardian is None:
             return lambda lost: None  # no shell here: the next darc lets it go on
         return lambda lost: guardian.lose() if lost else guardian.leave()
+
+    def _is_stopped_by_another(self) -> bool:
+        """Whether the program was stopped when the debugger came, and by none that was killed."""
+        return self._target.is_stopped_for_all() and journal.left(self._pid) is None
 
     def _guardian(self) -> Guardian | None:
         try:

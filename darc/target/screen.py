@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from darc.target.ownthread import any_thread
 
@@ -62,11 +63,11 @@ class Screen(ABC):
         thread, once :meth:`begins_progress` has been asked."""
         self.live(text)
 
-    @property
-    def is_called_off(self) -> bool:
-        """Whether the user has pressed Ctrl-C, and darc is at work that lets it wait: what takes
-        long asks."""
-        return False
+    def calls_off(self) -> Callable[[], bool]:
+        """What tells whether the user has pressed Ctrl-C, and darc is at work that lets it wait:
+        what takes long asks. One that waits for the debugger counts whenever it has come, one of
+        the program's from now on: it may block that signal, and leave it for ever."""
+        return lambda: False
 
     @abstractmethod
     def emit(self, text: str) -> None:

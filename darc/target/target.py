@@ -85,8 +85,9 @@ class Journal:
     """Where nothing needs to be written down: what is in there ends with its debugger, or others
     see to it."""
 
-    def open(self) -> None:
-        """An analysis begins.
+    def open(self, *, stopped_by_another: bool = False) -> None:
+        """An analysis begins, of a program that may stand still because somebody else than the
+        debugger has stopped it.
 
         Raises:
             UnsupportedError: there is no place for a journal, and it is needed.

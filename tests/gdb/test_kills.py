@@ -34,7 +34,7 @@ from tests.debugger import (
     tracer,
     watched,
 )
-from tests.waiting import wait_for_changes, wait_until_it_runs
+from tests.waiting import guardians, wait_for_changes, wait_until, wait_until_it_runs
 
 INSIDE = ROOT / "tests" / "inside_gdb.py"
 
@@ -338,6 +338,50 @@ def test_the_next_darc_lets_it_go_on(tmp_path: Path) -> None:
         assert "it goes on now" in stop(tmp_path, running)
         running.operations()
         assert altered(running) == []
+        assert running.finish() == 0
+
+
+def test_who_stops_it_when_it_has_gone_on_means_it(tmp_path: Path) -> None:
+    """The debugger was killed in the middle of a stop; the program's user has stopped it since."""
+    with server(build("alarms"), "threads") as running:
+        kill(tmp_path, running.pid, WITH_A_STOP_UNDER_WAY)
+        let_go(running.pid)
+        running.operations()
+        wait_until(lambda: not guardians(running.pid))
+        os.kill(running.pid, signal.SIGSTOP)
+        wait_for_stop(running.pid)
+        told = stop(tmp_path, running)
+        assert "it goes on now" not in told
+        assert f"'kill -CONT {running.pid}' lets it go on" in told
+        wait_for_stop(running.pid)
+        os.kill(running.pid, signal.SIGCONT)
+        running.operations()
+        assert altered(running) == []
+        assert running.finish() == 0
+
+
+AT_ITS_PROMPT = """
+import os
+import signal
+gdb.execute("darc start handle")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_who_stopped_it_before_the_debugger_came_means_it(tmp_path: Path) -> None:
+    """That one is killed before it has let the program go on."""
+    with server(build("server")) as running:
+        os.kill(running.pid, signal.SIGSTOP)
+        wait_for_stop(running.pid)
+        kill(tmp_path, running.pid, AT_ITS_PROMPT)
+        let_go(running.pid)
+        wait_for_stop(running.pid)
+        told = stop(tmp_path, running)
+        assert "it goes on now" not in told
+        assert f"'kill -CONT {running.pid}' lets it go on" in told
+        wait_for_stop(running.pid)
+        os.kill(running.pid, signal.SIGCONT)
+        running.operations()
         assert running.finish() == 0
 
 

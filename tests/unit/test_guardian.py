@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from darc.debuggee import journal
 from darc.debuggee.guardian import Guardian
 from darc.debuggee.procfs import children
 from tests.debugger import ROOT, WATCHDOG_SECONDS
@@ -116,6 +117,49 @@ def test_a_child_that_has_just_been_made(how: str) -> None:
                 program.stdin.flush()
                 assert debugger.wait(WATCHDOG_SECONDS) == -signal.SIGKILL
             assert program.wait(WATCHDOG_SECONDS) == 0
+        finally:
+            end(program)
+
+
+def test_that_the_program_goes_on_is_noted(program: int) -> None:
+    """In the journal that there is; the next darc is not to take a later stop for the debugger's.
+    None is made where there is none."""
+    noted = journal.ProcessJournal(program, needed=True)
+    noted.open()
+    try:
+        guardian = Guardian(program)
+        os.close(guardian._pipe)
+        wait_until(lambda: not guardians(program))
+        seen = journal.left(program)
+        assert seen is not None
+        assert seen.stood
+        assert seen.went_on
+    finally:
+        noted.close(lambda _: False)
+    guardian = Guardian(program)
+    os.close(guardian._pipe)
+    wait_until(lambda: not guardians(program))
+    assert journal.left(program) is None
+
+
+def test_a_child_that_was_made_when_the_debugger_was_gone() -> None:
+    """It was not that one's: here another debugger's, which nobody watches."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", MAKERS["fork"]], stdin=pipe) as program:
+        try:
+            guardian = Guardian(program.pid)
+            os.close(guardian._pipe)
+            command = [sys.executable, "-m", "tests.abandons", str(program.pid)]
+            with subprocess.Popen(command, cwd=ROOT, stdout=pipe) as debugger:
+                assert debugger.stdout is not None
+                assert program.stdin is not None
+                assert debugger.stdout.readline() == b"traces\n"
+                program.stdin.write(b"x")
+                program.stdin.flush()
+                assert debugger.wait(WATCHDOG_SECONDS) == -signal.SIGKILL
+            wait_until(lambda: not guardians(program.pid))
+            (child,) = children(program.pid)
+            assert state(child) == "T"
         finally:
             end(program)
 

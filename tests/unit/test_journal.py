@@ -56,6 +56,27 @@ def test_what_a_killed_debugger_has_noted(folder: Path) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+def test_who_stops_a_program_when_a_killed_debugger_was_seen_to_let_it_go(folder: Path) -> None:
+    opened(folder)
+    assert not found(folder).went_on
+    with (folder / name_of(os.getpid())).open("a") as file:
+        file.write(journal.WENT_ON)
+    assert found(folder).went_on
+    opened(folder)
+    assert not found(folder).went_on
+
+
+def test_a_stop_of_somebody_elses(folder: Path) -> None:
+    """It is none of the debugger's until the program has gone on."""
+    noted = ProcessJournal(os.getpid(), needed=True, folders=[folder])
+    noted.open(stopped_by_another=True)
+    noted.stands(stopped=True)
+    assert not found(folder).stood
+    noted.stands(stopped=False)
+    noted.stands(stopped=True)
+    assert found(folder).stood
+
+
 def test_it_is_removed_when_all_is_out(folder: Path) -> None:
     noted = opened(folder)
     noted.patches([PATCH, OTHER])
