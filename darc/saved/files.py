@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
 
 from darc.model.errors import TargetError, UsageError
+
+_ELF = b"\x7fELF"
 
 
 def replace_file(file: Path, text: str, proposed: str = "report.json") -> None:
@@ -21,6 +24,8 @@ def replace_file(file: Path, text: str, proposed: str = "report.json") -> None:
             raise UsageError(f"{file} is a directory; name a file in it: {file / proposed}")
         if not file.absolute().parent.is_dir():
             raise UsageError(f"there is no directory {file.parent}; make it first")
+        if _is_program(file):
+            raise UsageError(f"{file} is a program or a library; name another file")
         if file.exists() and not file.is_file():
             _write_to_device(file, text)
         else:
@@ -28,6 +33,15 @@ def replace_file(file: Path, text: str, proposed: str = "report.json") -> None:
     except (OSError, ValueError) as error:  # a name that no file can have
         reason = getattr(error, "strerror", None) or str(error)
         raise TargetError(f"cannot write {file}: {reason}; name another file") from error
+
+
+def _is_program(file: Path) -> bool:
+    """The program that is debugged is easily named by mistake. The kernel does not protect that:
+    it is not written to, another file takes its place."""
+    if file.is_file():
+        with contextlib.suppress(OSError), file.open("rb") as opened:
+            return opened.read(len(_ELF)) == _ELF
+    return False
 
 
 def _write_to_device(file: Path, text: str) -> None:

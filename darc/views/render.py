@@ -19,7 +19,7 @@ from darc.model.functionset import FunctionSet, making_text
 from darc.model.ops import ObjectKind
 from darc.model.parameters import MOST_CALLS
 from darc.model.part import parts_of
-from darc.model.peaks import PeakRange, far_right, far_right_text, least_calls, tail_of
+from darc.model.peaks import PeakRange, choose_peak, far_right, far_right_text, least_calls, tail_of
 from darc.model.profile import Profile, format_cycles, longer_time, time_above, time_below
 from darc.model.shares import (
     Explained,
@@ -130,8 +130,17 @@ def seen_text(snapshot: Snapshot, style: Style) -> str:
     of = f" of {wanted}" if calls <= wanted else ""
     if not calls and snapshot.status is Status.INCONCLUSIVE:
         return f"no call of {style.name(snapshot.function)} was seen to its end"
-    if calls > wanted and snapshot.parameters.peak is not None:
-        of = f", none of them in the peak '{snapshot.parameters.peak}'"
+    if calls > wanted and (spec := snapshot.parameters.peak) is not None:
+        found = None if profile is None else choose_peak(spec, profile)
+        inside = 0 if profile is None or found is None else found.calls_in(profile.bins)
+        of = f", none of them in the peak '{spec}'"
+        if inside:
+            of = f", {inside} of them in the peak '{spec}'"
+            if snapshot.status is not Status.PROFILING:
+                of += (
+                    ", which was not there yet when it was looked for: "
+                    f"'--start-ops {calls // 2}', or a longer run"
+                )
     elif snapshot.parameters.start_time is not None:
         of = f"; the profile takes {_wanted(snapshot, snapshot.parameters.profile_calls)}"
     return f"{calls_text(calls)} seen{of}"
@@ -230,7 +239,7 @@ def paths(snapshot: Snapshot, style: Style) -> Shown:
 
 _TARGETS = (
     "  'darc profile PATTERN', of what these targets are called, times each by itself, whoever "
-    "calls it"
+    "calls it; 'darc catch' stops in the middle of a slow call"
 )
 
 

@@ -406,9 +406,13 @@ def test_status_says_what_is_missing() -> None:
     assert "handle: in progress" in searching
     assert "2000 calls seen, 31 in peak 3" in searching
     assert "level 2: 7 of 20 calls inside the peak" in searching
-    rare = Parameters(peak=">4ms", start_ops=500)
+    rare, last = (Parameters(peak=peak, start_ops=500) for peak in (">4s", "last"))
     waits = samples.snapshot(status=Status.PROFILING, peak=None, paths=(), parameters=rare)
-    assert "2000 calls seen, none of them in the peak '>4ms'" in status(waits, PLAIN)
+    assert "2000 calls seen, none of them in the peak '>4s'" in status(waits, PLAIN)
+    ended = samples.snapshot(status=Status.ENDED, peak=None, paths=(), parameters=last)
+    late = status(ended, PLAIN)
+    assert "2000 calls seen, 31 of them in the peak 'last', which was not there yet when" in late
+    assert "looked for: '--start-ops 1000', or a longer run" in late
     choose = status(samples.snapshot(status=Status.NO_PEAK, peak=None, paths=()), PLAIN)
     assert "type 'darc peak N' (1 to 3) or 'darc peak last'" in choose
     assert "12 call sites timed; 60 calls inside the peak; 4 stops, 41ms stopped" in choose

@@ -4,6 +4,7 @@ import json
 import os
 import pkgutil
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -268,6 +269,15 @@ def test_directories_are_refused(tmp_path: Path) -> None:
         write(file=tmp_path / "missing" / "out.json")
     with pytest.raises(UsageError, match=r"name a file in it: .*/slow\.json$"):
         replace_file(tmp_path, "{}", "slow.json")
+
+
+def test_a_program_is_not_replaced(tmp_path: Path) -> None:
+    """Its name is close at hand, as it is debugged."""
+    file = tmp_path / "server"
+    file.write_bytes(Path(sys.executable).read_bytes())
+    with pytest.raises(UsageError, match="server is a program or a library; name another file"):
+        write(file=file)
+    assert file.read_bytes() == Path(sys.executable).read_bytes()
 
 
 @pytest.mark.parametrize("step", ["open", "fsync", "replace"])
