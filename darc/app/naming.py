@@ -75,6 +75,8 @@ def missing(target: Target, name: str, path: Path, progress: Callable[[str], Non
     scope, last = split_spec(name)
     if scope is None:
         return _plain(target, name, path, progress)
+    if scope == "!":
+        raise UsageError("the name of a library stands before '!': LIBRARY!FUNCTION")
     if scope.endswith("!"):
         return _of_library(target, name, path, progress)
     image = load_image(path)

@@ -34,8 +34,10 @@ def split_line(argline: str) -> list[str]:
     """The words of a command line; quotes keep spaces. Raises :class:`UsageError`."""
     try:
         return shlex.split(argline)
-    except ValueError:
-        raise UsageError(f"a quote is not closed in: {argline.strip()}") from None
+    except ValueError as error:
+        is_quote = "quotation" in str(error)  # what shlex says; else of an escape
+        what = "a quote is not closed" if is_quote else "nothing stands behind '\\'"
+        raise UsageError(f"{what} in: {argline.strip()}") from None
 
 
 def split_options(

@@ -99,6 +99,8 @@ def parse_patterns(texts: Iterable[str], read: Callable[[Path], str] = _read) ->
 
 
 def _lines(name: str, read: Callable[[Path], str]) -> list[str]:
+    if not name:
+        raise UsageError("the name of a file with a list of functions stands behind '@'")
     try:
         lines = read(Path(name).expanduser()).splitlines()
     except (OSError, RuntimeError, ValueError) as error:

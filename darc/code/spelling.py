@@ -264,9 +264,12 @@ def _worth_showing(name: str, wanted: str) -> bool:
 def address_of(spec: str) -> int:
     """``*0x401000`` as a number. Raises NotFoundError: it is none."""
     try:
-        return int(spec[1:], 0)
+        address = int(spec[1:], 0)
     except ValueError:
-        raise NotFoundError(f"{spec} is no address: type it as *0x401000") from None
+        address = -1
+    if not 0 <= address < 1 << 64:
+        raise NotFoundError(f"{spec} is no address: type it as *0x401000")
+    return address
 
 
 _IN_FILE = re.compile(r"([^!*?\s]+)\+(0x[0-9a-fA-F]{1,16})")

@@ -593,6 +593,8 @@ def test_files_are_completed_behind_options(
     assert complete("report", "-o nowhere/x", "x") == []
     assert complete("resume", "--max-depth 3 slowe", "slowe") == ["slower.json"]
     assert complete("compare", "3 slowe", "slowe") == ["slower.json"]
+    assert complete("profile", "@slowe", "@slowe") == ["@slower.json"]
+    assert complete("profile", "@slowe", "slowe") == ["slower.json"]
     assert complete("compare", "", "") == ["1", "3", "folder/", "slow.json", "slower.json"]
 
 

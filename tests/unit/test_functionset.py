@@ -140,6 +140,8 @@ def test_a_list_of_patterns(tmp_path: Path) -> None:
         parse_patterns([f"@{tmp_path}/again"])
     with pytest.raises(UsageError, match="cannot read the list"):
         parse_patterns([f"@{tmp_path}/nowhere"])
+    with pytest.raises(UsageError, match="stands behind '@'"):
+        parse_patterns(["@"])
 
 
 def test_a_list_that_is_none(tmp_path: Path) -> None:

@@ -183,6 +183,7 @@ def test_parse_start_options(line: str, function: str, overrides: dict[str, obje
         ("--peak last", "darc start needs a function"),
         ("f g", "one function, not 'f' and 'g'; put quotes"),
         ("'f", "a quote is not closed"),
+        ("f \\", "nothing stands behind"),
         ("f --paek last", "no option '--paek'; did you mean --peak"),
         ("f -peak last", "no option '-peak'; did you mean --peak"),
         ("f --zzzzzz", "see 'help darc start'"),

@@ -6,6 +6,7 @@ from functools import partial
 
 from darc.analyses.functionset import FunctionProfiles
 from darc.app.commands.command import Actions, Command, Option, Parsed
+from darc.app.commands.filenames import files
 from darc.app.commands.start import functions
 from darc.app.finding import Members, Request
 from darc.app.options import Typed
@@ -39,6 +40,12 @@ def _parse(typed: Typed) -> Parsed:
             f"{longer_time(seconds / _MOST_INTERVALS)}"
         )
     return Parsed(typed.words, {"seconds": seconds, "top": top, "every": every})
+
+
+def _patterns(app: Actions, typed: str) -> list[str]:
+    if typed.startswith("@"):
+        return [f"@{name}" for name in files(typed[1:])]
+    return functions(app, typed)
 
 
 def _profile(app: Actions, parsed: Parsed) -> None:
@@ -91,5 +98,5 @@ PROFILE = Command(
     begins=True,
     saves="the functions' profiles, to compare others with ('darc compare')",
     options=(_TIME, _EVERY, _TOP),
-    complete_argument=functions,
+    complete_argument=_patterns,
 )
