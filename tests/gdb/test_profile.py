@@ -571,6 +571,30 @@ def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.gdb
 
 
+CALLED_OFF = """
+import os, signal
+from darc.collectors.set_collector import SetCollector
+
+take = SetCollector._take
+
+def call_off(self, *arguments):
+    os.kill(os.getpid(), signal.SIGINT)
+    take(self, *arguments)
+
+SetCollector._take = call_off
+"""
+
+
+def test_ctrl_c_before_the_first_probe_is_made(tmp_path: Path) -> None:
+    """It waits for gdb as it comes, and counts."""
+    script = tmp_path / "called_off.py"
+    script.write_text(CALLED_OFF)
+    commands = [f"source {script}", "darc profile * --time 1s", "run"]
+    done = debug(tmp_path, build("mixture"), ("20",), commands)
+    assert "none of these functions can be timed: Ctrl-C came before" in done.gdb
+    assert "received signal SIGINT" in done.gdb
+
+
 @IN_LLDB_AT_NIGHT
 def test_a_name_that_nothing_has_is_told_before_the_program_runs(tmp_path: Path) -> None:
     commands = [
