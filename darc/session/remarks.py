@@ -1,4 +1,4 @@
-"""What spoils figures, told beside them: stops that are the user's own."""
+"""What spoils figures, told beside them: stops that are the user's, or the debugger's own."""
 
 from __future__ import annotations
 
@@ -29,6 +29,23 @@ def users_breakpoints(
         "each hit counts as its time; disable it, and begin anew"
         for address, node in nodes.items()
         if address in hit
+    ]
+
+
+_OF_WEIGHT = 20
+"""Stops that could be one in so many of the calls in a peak could make one."""
+
+
+def stopped_for_files(count: int, *, in_peak: int, spec: str) -> list[str]:
+    """That the debugger has stopped the program ``count`` times for files that it loaded, where
+    these stops may have to do with the ``in_peak`` calls that the search rests on. They are the
+    debugger's own, and how long they last it does not tell."""
+    if not in_peak or count * _OF_WEIGHT < in_peak:
+        return []
+    many = f"{count} times" if count > 1 else "once"
+    return [
+        f"the program loaded or unloaded files {many} meanwhile: the debugger stops it there, and "
+        f"calls of {spec} that are under way take as much longer"
     ]
 
 

@@ -42,7 +42,7 @@ from darc.saved.storage import Stored
 from darc.session.collecting import Collecting
 from darc.session.figures import RunFigures
 from darc.session.helping import Helping
-from darc.session.remarks import cut_short, users_breakpoints
+from darc.session.remarks import cut_short, stopped_for_files, users_breakpoints
 from darc.target.outcome import Outcome
 from darc.target.target import Target
 
@@ -119,6 +119,8 @@ class Session:
         self._collecting = Collecting(assignment, way)
         self._takes_copies = way is None
         self._switches = SwitchWatch(debuggee.watch_switches, self.note)
+        self._cut_by_files = 0
+        """How often a file was loaded or unloaded while a call of f0 was under way."""
         self._taken_out: list[str] = []
         """What is to say of what an earlier debugger had left."""
         self.left_behind: str | None = None
@@ -219,6 +221,8 @@ class Session:
             self.notes.append(EXECUTED)
             self.program_ended()
             return
+        open_calls = self.collector.open_calls
+        self._cut_by_files += open_calls is not None and bool(open_calls.running())
         try:
             self.notes += self.collector.modules_changed()
         except UnsupportedError as error:
@@ -655,6 +659,9 @@ class Session:
             in_peak=figures.in_peak_calls or 0,
             is_searching=self.analysis.is_searching,
             spec=self.spec,
+        )
+        notes += stopped_for_files(
+            self._cut_by_files, in_peak=figures.in_peak_calls or 0, spec=self.spec
         )
         if self._alive:
             shown = shown.frozen()  # afterwards the tree stays as it is
