@@ -171,7 +171,9 @@ class Farewell:
         """A signal that has come; waits a moment for it."""
         if self._taken is None:
             taken = signal.sigtimedwait(SIGNALS, _LOOK_SECONDS)
-            self._taken = self._handlers.noted if taken is None else taken.si_signo
+            found = self._handlers.noted if taken is None else taken.si_signo
+            if found is not None:  # else the thread of the run before may have taken one
+                self._taken = found
         return self._taken
 
 

@@ -46,6 +46,8 @@ class Leaving:
         """Nothing of darc stays in the program; ``stopped`` says that it stands still, though the
         debugger calls it running."""
         is_untold = self._is_untold(session)
+        # The debugger stops it then, for a moment, as one that is killed may have.
+        runs = not stopped and self._target.attached and self._target.state is State.RUNNING
         if session is not None and session.alive:
             if stopped or self._target.state is State.STOPPED:
                 session.stop()
@@ -58,7 +60,7 @@ class Leaving:
         if not stopped and self._target.attached:
             self._stay.give_back()
             self._stay.tell_of_memory()
-        self._stay.end()
+        self._stay.end(lost=runs)
         if is_untold:
             self._tell_by_then()
 

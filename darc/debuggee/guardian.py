@@ -80,6 +80,18 @@ start_of() {  # the line $1, in its words; in ticks, of which a second has 100
         sleep 0.05
     done
     [ $still -lt 10 ] && exit
+    for task in "/proc/$pid/task"/*; do  # one that has not run since, and is to take its SIGSTOP
+        value=
+        while read -r name value rest; do
+            [ "$name" = SigPnd: ] && break
+        done 2>/dev/null <"$task/status"
+        case $value in
+        *[4567cdef]????)
+            kill -CONT "$pid"
+            break
+            ;;
+        esac
+    done
     for file; do
         [ -f "$file" ] && [ ! -L "$file" ] && printf %s "$note" >>"$file"
     done

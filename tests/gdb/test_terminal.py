@@ -38,7 +38,7 @@ from tests.debugger import (
 )
 from tests.kills import programs as hazards
 from tests.lldb import runner
-from tests.waiting import wait_for_changes, wait_until_it_runs
+from tests.waiting import guardians, wait_for_changes, wait_until, wait_until_it_runs
 
 pytestmark = IN_BOTH
 
@@ -352,6 +352,27 @@ def test_debugger_of_threads_is_told_to_end(analysis: str, tmp_path: Path) -> No
         several.check()
         assert several.altered() == [], done.gdb
         several.finish()
+
+
+@pytest.mark.debuggers(GDB)
+def test_a_program_that_gets_many_signals_goes_on_where_gdb_is_told_to_end(tmp_path: Path) -> None:
+    """gdb stops it to let it go, and leaves a stop of its own in it."""
+    with hazards.running("resting", tmp_path) as program:
+
+        def tell() -> None:
+            wait_for_changes(program.pid)
+            program.check()
+            os.kill(tracer(program.pid), signal.SIGTERM)
+
+        threading.Thread(target=tell, daemon=True).start()
+        passing = "handle SIGALRM nostop noprint pass"
+        commands = [passing, f"darc start handle {ENDLESS}", "continue"]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
+        hazards.wait_until_let_go(program.pid)
+        wait_until(lambda: not guardians(program.pid))
+        program.check()
+        assert program.altered() == [], done.gdb
+        program.finish()
 
 
 @pytest.mark.debuggers(GDB)

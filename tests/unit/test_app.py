@@ -272,6 +272,7 @@ def test_the_debugger_lets_go_of_a_program_that_runs(user: User) -> None:
     asleep = "the program was let go of while it ran: the probes in it sleep; attach to it again"
     assert asleep in user.said
     assert asleep in "".join(user.app.snapshot().notes)
+    assert user.debuggee.farewells == [True]  # the debugger stops it to let it go
     user.target.end()
     commands.run(user.app, "stop", "")
     assert asleep in (told := user.said)

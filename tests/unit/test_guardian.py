@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ import pytest
 from darc.debuggee import journal
 from darc.debuggee.guardian import Guardian
 from darc.debuggee.procfs import children
+from fixtures.build import build
 from tests.debugger import ROOT, WATCHDOG_SECONDS
 from tests.waiting import guardians, state, wait_until
 
@@ -116,6 +118,26 @@ def test_a_child_that_has_just_been_made(how: str) -> None:
                 program.stdin.write(b"x")
                 program.stdin.flush()
                 assert debugger.wait(WATCHDOG_SECONDS) == -signal.SIGKILL
+            assert program.wait(WATCHDOG_SECONDS) == 0
+        finally:
+            end(program)
+
+
+_TGKILL = 234
+
+
+def test_a_thread_that_has_not_taken_its_stop_yet(tmp_path: Path) -> None:
+    """Here it waits for its child of a vfork; on a busy machine one that has not run since."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with subprocess.Popen([build("childwait"), "1", fifo], stdout=subprocess.PIPE) as program:
+        try:
+            wait_until(lambda: state(program.pid) == "D")
+            guardian = Guardian(program.pid)
+            ctypes.CDLL(None).syscall(_TGKILL, program.pid, program.pid, int(signal.SIGSTOP))
+            os.close(guardian._pipe)
+            wait_until(lambda: not guardians(program.pid))
+            fifo.open("w").close()
             assert program.wait(WATCHDOG_SECONDS) == 0
         finally:
             end(program)
