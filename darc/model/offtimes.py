@@ -26,6 +26,10 @@ class OffTimes:
     """Who woke it, by time; ``None`` where that was not watched."""
 
 
+_MUCH_STOPPED = 0.1
+"""The part of the kept calls' time from which on stops of the debugger's are told of."""
+
+
 @dataclass(frozen=True)
 class WatchedOps:
     """Kept ops with their :attr:`~darc.model.ops.Op.off`."""
@@ -63,6 +67,15 @@ class WatchedOps:
         blocked = self.kept.off_time(OffReason.BLOCKED)
         if share := _per_cent(self.doubtful, blocked):
             found.append(f"the time blocked includes debugger stops: up to {share} of it")
+        stopped, all_of_it = (
+            self.kept.off_time(OffReason.STOPPED),
+            sum(op.latency for op in self.kept.ops),
+        )
+        if stopped > all_of_it * _MUCH_STOPPED:
+            found.append(
+                f"the debugger had stopped the kept calls for {_per_cent(stopped, all_of_it)} of "
+                "their time, as it does at each fork: without it they are shorter there"
+            )
         if share := _per_cent(self.kept.quota_share, 1):
             found.append(f"up to {share} of the time ready was its CPU quota's")
         if self.unwatched:

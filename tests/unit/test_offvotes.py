@@ -342,6 +342,14 @@ class TestJoined:
             "not be watched",
         )
 
+    def test_with_stops_of_the_debuggers(self) -> None:
+        """As at each fork; for a tenth of the time they are not told of."""
+        for end, told in ((1100, ()), (1520, ("for 52 % of their time, as it does at each fork",))):
+            answers: list[OffTimes | None] = [OffTimes((Off(1000, end, STOPPED),))]
+            (*notes,) = watched(KeptOps(10**9, (op(1000),)), answers).notes
+            assert len(notes) == len(told)
+            assert all(part in note for part, note in zip(told, notes, strict=True))
+
     def test_with_nothing_to_say(self) -> None:
         answers: list[OffTimes | None] = [OffTimes((Off(1100, 1300, BLOCKED),), doubtful=1)]
         assert watched(KeptOps(10**9, (op(1000),)), answers).notes == ()
