@@ -362,7 +362,9 @@ def test_a_program_that_gets_many_signals_goes_on_where_gdb_is_told_to_end(tmp_p
         def tell() -> None:
             wait_for_changes(program.pid)
             program.check()
-            os.kill(tracer(program.pid), signal.SIGTERM)
+            tracing = tracer(program.pid)
+            assert tracing, "gdb has let it go by itself"
+            os.kill(tracing, signal.SIGTERM)
 
         threading.Thread(target=tell, daemon=True).start()
         passing = "handle SIGALRM nostop noprint pass"
