@@ -350,11 +350,7 @@ def test_who_stops_it_when_it_has_gone_on_means_it(tmp_path: Path) -> None:
         wait_until(lambda: not guardians(running.pid))
         os.kill(running.pid, signal.SIGSTOP)
         wait_for_stop(running.pid)
-        told = stop(tmp_path, running)
-        assert "it goes on now" not in told
-        assert f"'kill -CONT {running.pid}' lets it go on" in told
-        wait_for_stop(running.pid)
-        os.kill(running.pid, signal.SIGCONT)
+        check_it_stays_stopped(tmp_path, running)
         running.operations()
         assert altered(running) == []
         assert running.finish() == 0
@@ -376,11 +372,7 @@ def test_who_stopped_it_before_the_debugger_came_means_it(tmp_path: Path) -> Non
         kill(tmp_path, running.pid, AT_ITS_PROMPT)
         let_go(running.pid)
         wait_for_stop(running.pid)
-        told = stop(tmp_path, running)
-        assert "it goes on now" not in told
-        assert f"'kill -CONT {running.pid}' lets it go on" in told
-        wait_for_stop(running.pid)
-        os.kill(running.pid, signal.SIGCONT)
+        check_it_stays_stopped(tmp_path, running)
         running.operations()
         assert running.finish() == 0
 
@@ -521,6 +513,15 @@ def kill(folder: Path, pid: int, how: str) -> str:
 def stop(folder: Path, running: Server) -> str:
     """What 'darc stop' says in another gdb."""
     return debug(folder, None, (), ["darc stop"], options=["-p", str(running.pid)]).gdb
+
+
+def check_it_stays_stopped(folder: Path, running: Server) -> None:
+    """'darc stop' says who may have meant that; then it goes on."""
+    told = stop(folder, running)
+    assert "it goes on now" not in told
+    assert f"'kill -CONT {running.pid}' lets it go on" in told
+    wait_for_stop(running.pid)
+    os.kill(running.pid, signal.SIGCONT)
 
 
 def altered(running: Server) -> list[str]:
