@@ -180,8 +180,12 @@ class App:
         self._target.settle_here()
         began = time.monotonic()
         self._target.patience = request.parameters.max_time
-        self._begin_or_wait(request, began)
-        self._pursuit = pursuit
+        self._pursuit = pursuit  # Ctrl-C may come behind what begins
+        try:
+            self._begin_or_wait(request, began)
+        finally:
+            if self._session is None and not self._waiting:
+                self._pursuit = None
         if self._session is not None:
             self._session.was_set_up(time.monotonic() - began)
         if pursuit is not None and self._session is not None:

@@ -223,6 +223,32 @@ def test_ctrl_c_says_what_is_known(tmp_path: Path) -> None:
         assert "the analysis is over" in done.section("again") or known == "open"
 
 
+BROKEN_OFF = """
+from darc.app.app import App
+
+emit = App.emit
+
+def broken_off(app, text):
+    emit(app, text)
+    if text.endswith("'continue'"):
+        App.emit = emit
+        raise KeyboardInterrupt
+
+App.emit = broken_off
+"""
+
+
+def test_ctrl_c_as_it_begins_does_not_make_a_profile_of_it(tmp_path: Path) -> None:
+    """It comes when the probes are made, and before the prompt."""
+    script = tmp_path / "broken_off.py"
+    script.write_text(BROKEN_OFF)
+    begin = 'python\ntry:\n    gdb.execute("darc why --time 3s")\nexcept gdb.error:\n    pass\nend'
+    (tmp_path / "begin.gdb").write_text(begin + "\n")
+    commands = ["break handle", "run", "delete", f"source {script}", f"source {tmp_path}/begin.gdb"]
+    done = debug(tmp_path, build("mixture"), ("100000000",), [*commands, "darc status", "kill"])
+    assert "why: " in done.gdb
+
+
 @IN_BOTH
 def test_the_program_ends_before(tmp_path: Path) -> None:
     program, args = build("mixture"), ("2000",)
