@@ -67,10 +67,8 @@ class WatchedOps:
         blocked = self.kept.off_time(OffReason.BLOCKED)
         if share := _per_cent(self.doubtful, blocked):
             found.append(f"the time blocked includes debugger stops: up to {share} of it")
-        stopped, all_of_it = (
-            self.kept.off_time(OffReason.STOPPED),
-            sum(op.latency for op in self.kept.ops),
-        )
+        stopped = self.kept.off_time(OffReason.STOPPED)
+        all_of_it = sum(op.latency for op in self.kept.ops)
         if stopped > all_of_it * _MUCH_STOPPED:
             found.append(
                 f"the debugger had stopped the kept calls for {_per_cent(stopped, all_of_it)} of "

@@ -130,20 +130,22 @@ def seen_text(snapshot: Snapshot, style: Style) -> str:
     of = f" of {wanted}" if calls <= wanted else ""
     if not calls and snapshot.status is Status.INCONCLUSIVE:
         return f"no call of {style.name(snapshot.function)} was seen to its end"
-    if calls > wanted and (spec := snapshot.parameters.peak) is not None:
-        found = None if profile is None else choose_peak(spec, profile)
-        inside = 0 if profile is None or found is None else found.calls_in(profile.bins)
-        of = f", none of them in the peak '{spec}'"
-        if inside:
-            of = f", {inside} of them in the peak '{spec}'"
-            if snapshot.status is not Status.PROFILING:
-                of += (
-                    ", which was not there yet when it was looked for: "
-                    f"'--start-ops {calls // 2}', or a longer run"
-                )
+    if profile is not None and calls > wanted and snapshot.parameters.peak is not None:
+        of = f", {_too_late(snapshot.status, profile, snapshot.parameters.peak)}"
     elif snapshot.parameters.start_time is not None:
         of = f"; the profile takes {_wanted(snapshot, snapshot.parameters.profile_calls)}"
     return f"{calls_text(calls)} seen{of}"
+
+
+def _too_late(status: Status, profile: Profile, spec: str) -> str:
+    """What there is by now of a peak that was not found when it was looked for."""
+    peak = choose_peak(spec, profile)
+    inside = 0 if peak is None else peak.calls_in(profile.bins)
+    told = f"{inside or 'none'} of them in the peak '{spec}'"
+    if not inside or status is Status.PROFILING:
+        return told
+    later = f"'--start-ops {profile.count // 2}', or a longer run"
+    return f"{told}, which was not there yet when it was looked for: {later}"
 
 
 _MANY_MISSED = 10

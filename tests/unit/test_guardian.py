@@ -104,20 +104,26 @@ def end(program: subprocess.Popen[bytes]) -> None:
     program.kill()
 
 
+def abandon(program: subprocess.Popen[bytes], *options: str) -> None:
+    """Kills a debugger as the program makes its child."""
+    command = [sys.executable, "-m", "tests.abandons", str(program.pid), *options]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe) as debugger:
+        assert debugger.stdout is not None
+        assert program.stdin is not None
+        assert debugger.stdout.readline() == b"traces\n"
+        program.stdin.write(b"x")
+        program.stdin.flush()
+        assert debugger.wait(WATCHDOG_SECONDS) == -signal.SIGKILL
+
+
 @pytest.mark.parametrize("how", MAKERS)
 def test_a_child_that_has_just_been_made(how: str) -> None:
     """It goes on, and the program that waits for it."""
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", MAKERS[how]], stdin=pipe, stdout=pipe) as program:
-        command = [sys.executable, "-m", "tests.abandons", str(program.pid), "guarded"]
         try:
-            with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe) as debugger:
-                assert debugger.stdout is not None
-                assert program.stdin is not None
-                assert debugger.stdout.readline() == b"traces\n"
-                program.stdin.write(b"x")
-                program.stdin.flush()
-                assert debugger.wait(WATCHDOG_SECONDS) == -signal.SIGKILL
+            abandon(program, "guarded")
             assert program.wait(WATCHDOG_SECONDS) == 0
         finally:
             end(program)
@@ -166,19 +172,12 @@ def test_that_the_program_goes_on_is_noted(program: int) -> None:
 
 def test_a_child_that_was_made_when_the_debugger_was_gone() -> None:
     """It was not that one's: here another debugger's, which nobody watches."""
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", MAKERS["fork"]], stdin=pipe) as program:
+    command = [sys.executable, "-c", MAKERS["fork"]]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as program:
         try:
             guardian = Guardian(program.pid)
             os.close(guardian._pipe)
-            command = [sys.executable, "-m", "tests.abandons", str(program.pid)]
-            with subprocess.Popen(command, cwd=ROOT, stdout=pipe) as debugger:
-                assert debugger.stdout is not None
-                assert program.stdin is not None
-                assert debugger.stdout.readline() == b"traces\n"
-                program.stdin.write(b"x")
-                program.stdin.flush()
-                assert debugger.wait(WATCHDOG_SECONDS) == -signal.SIGKILL
+            abandon(program)
             wait_until(lambda: not guardians(program.pid))
             (child,) = children(program.pid)
             assert state(child) == "T"

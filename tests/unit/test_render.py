@@ -406,9 +406,15 @@ def test_status_says_what_is_missing() -> None:
     assert "handle: in progress" in searching
     assert "2000 calls seen, 31 in peak 3" in searching
     assert "level 2: 7 of 20 calls inside the peak" in searching
-    rare, last = (Parameters(peak=peak, start_ops=500) for peak in (">4s", "last"))
-    waits = samples.snapshot(status=Status.PROFILING, peak=None, paths=(), parameters=rare)
-    assert "2000 calls seen, none of them in the peak '>4s'" in status(waits, PLAIN)
+    rare, last = (Parameters(peak=peak, start_ops=500) for peak in (">4ms", "last"))
+    waits = samples.snapshot(
+        status=Status.PROFILING,
+        profile=samples.profile({10: 2000}),
+        peak=None,
+        paths=(),
+        parameters=rare,
+    )
+    assert "2000 calls seen, none of them in the peak '>4ms'" in status(waits, PLAIN)
     ended = samples.snapshot(status=Status.ENDED, peak=None, paths=(), parameters=last)
     late = status(ended, PLAIN)
     assert "2000 calls seen, 31 of them in the peak 'last', which was not there yet when" in late
