@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from darc.analyses.offvotes import OffVotes, Rules, conclude, own_time
+from darc.analyses.offvotes import OffVotes, Rules, conclude, own_time, slow_all_the_same, votes
 from darc.collectors.callees import is_others
 from darc.model.ftree import UNTOLD, Cause, Fnode, NodeState, RootCausePath
-from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, OpClass
+from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, Op, OpClass
 from darc.model.shares import share_of, slight, weigh
 from darc.search.contest import Vote
 from darc.search.descent import CUT_SHORT_NOTE, DIVIDES_NOTE, MAX_DEPTH_NOTE
@@ -35,26 +35,42 @@ have no part in that: where one of twenty calls is slow there, it takes a twenti
 def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: Rules) -> list[str]:
     """What ``kept`` ops of f0 (``root``) say of ``paths``, as it is known of them when their
     threads were on a processor: what a function's own time was, and whether the peak is one of
-    calls that were preempted, whatever they were doing (paper 3.6). In a kernel the paths end in
-    the scheduler itself where a task was off the processor, and tell all that. Changes the ftree;
-    returns what the user is to be told."""
+    calls that were preempted, or that the debugger held, whatever they were doing (paper 3.6). In a
+    kernel the paths end in the scheduler itself where a task was off the processor, and tell all
+    that. Changes the ftree; returns what the user is to be told."""
     ops = [op for op in kept.sample(OpClass.IN_PEAK) if op.off is not None]
     if len(ops) < LEAST_FOR_ESTIMATES:
         return []
     found = conclude(paths, root, ops, rules, compared=kept.compared)
     for node, ending in found.endings.items():
         node.end = ending
-    if found.preemption is None:
-        votes = {
+    if found.beside is None:
+        few = {
             node.function.name: found.voted.votes.get(node, Vote()).votes for node in found.disputed
         }
-        return of_few(votes, len(ops)) + _of_ready(found.voted)
+        return of_few(few, len(ops)) + _of_ready(found.voted)
     for node in found.disputed:
         for below in node.walk():
             below.end, below.state, below.root_cause = None, NodeState.REJECTED, False
     if root.end is None:
-        root.end = found.preemption
-    return []
+        root.end = found.beside
+    return _of_others(ops, root, rules) if found.beside.cause is Cause.STOPPED else []
+
+
+def _of_others(ops: Sequence[Op], root: Fnode, rules: Rules) -> list[str]:
+    """What calls are slow for that the debugger's stops do not explain."""
+    others = slow_all_the_same(ops, rules)
+    if not others:
+        return []
+    counted = votes(others, root, [root], rules).votes
+    own = counted.get(root, Vote()).own
+    most = max(root.children, default=root, key=lambda child: counted.get(child, Vote()).votes)
+    few = counted.get(most, Vote()).votes if most is not root else 0
+    where = f"in {most.function.name} in {few}" if few > own else f"in none of its calls in {own}"
+    return [
+        f"without the debugger's stops {len(others)} of {len(ops)} calls that were kept whole "
+        f"would be slow all the same; of these, most of the time is {where}"
+    ]
 
 
 def of_few(votes: Mapping[str, int], count: int) -> list[str]:

@@ -7,9 +7,10 @@ as events of one type are one cause however many calls they fall into (DARC 3.6)
 ops alone that would else be as fast as the next faster peak: whatever computes for long is
 preempted, and one that would be slow all the same is so for what it computes. But an op that is
 far shorter than a turn of the processor loses that by chance, and is slow for nothing else. Time
-in which the debugger held the thread is taken out as well, and is nobody's. What a thread waited
-for (blocked) stays in the call that waited: the path is to lead there, and what it ends in is told
-by :func:`ending_of`. Time that nothing is known of stays where it is.
+in which the debugger held the thread, as gdb does at each fork and signal, is taken out as well,
+and contests in the same way: calls that are slow for it alone have no cause in the program. What a
+thread waited for (blocked) stays in the call that waited: the path is to lead there, and what it
+ends in is told by :func:`ending_of`. Time that nothing is known of stays where it is.
 
 All times are in cycles. Pure.
 """
@@ -17,19 +18,22 @@ All times are in cycles. Pure.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from darc.model.ftree import UNTOLD, Cause, Ending, Fnode, RootCausePath, Totals
 from darc.model.offtimes import cycles_within
-from darc.model.ops import Off, OffReason, Op
+from darc.model.ops import Off, OffReason, Op, Span
 from darc.model.profile import bin_of
 from darc.search import decision
 from darc.search.contest import Vote, Votes
 from darc.search.loops import CallTimes, contributions
 
-_NOT_ITS_OWN = (OffReason.READY, OffReason.STOPPED)
+_BESIDE = {Cause.PREEMPTION: OffReason.READY, Cause.STOPPED: OffReason.STOPPED}
+"""Causes that are no call's, wherever in the op their time fell, with the reason of that."""
+_NOT_ITS_OWN = tuple(_BESIDE.values())
 
 SHORTEST_TURN = 700e-6
 """Seconds: what Linux gives a thread at least (``base_slice_ns``, kernel/sched/fair.c, 6.18; up to
@@ -68,6 +72,8 @@ class OffVotes:
     preemption: int = 0
     """In how many of them the time ready was among the largest contributors to f0, and what made
     them slow."""
+    stopped: int = 0
+    """The same of the time in which the debugger held their threads."""
     all_the_same: int = 0
     """How many would be slow without the time ready, too."""
     ready: int = 0
@@ -75,15 +81,22 @@ class OffVotes:
     latency: int = 0
     """Σ of their latencies, with that time, but without what the debugger took."""
 
-    def preemption_wins(self, root: Fnode, rules: Rules) -> bool:
-        """Whether it is a root cause of f0's, by the rule that chooses callees."""
+    def ending_beside(self, root: Fnode, rules: Rules) -> Ending | None:
+        """How the path that is f0 (``root``) alone ends where one of the causes that are no call's
+        is a root cause of f0's, by the rule that chooses callees: the one with more votes."""
         mine = self.votes.get(root, Vote())
         rivals = [self.votes.get(child, Vote()).votes for child in root.children]
-        return decision.chosen([self.preemption, mine.own, *rivals], rules.percentage)[0]
+        counts = self.beside_counts
+        chosen = decision.chosen([*counts, mine.own, *rivals], rules.percentage)
+        asked = zip(counts, _BESIDE, chosen[: len(counts)], strict=True)
+        won = [(count, cause) for count, cause, is_won in asked if is_won]
+        most = max(won, default=None, key=lambda one: one[0])
+        return None if most is None else Ending(most[1], most[0])
 
-    def preemption_ending(self, note: str | None = None) -> Ending:
-        """How the path that is f0 alone ends where :meth:`preemption_wins`."""
-        return Ending(Cause.PREEMPTION, self.preemption, note=note)
+    @property
+    def beside_counts(self) -> list[int]:
+        """The votes of each of these causes."""
+        return [self.preemption, self.stopped]
 
 
 class _Times:
@@ -99,19 +112,38 @@ class _Times:
         for total in op.sums:
             self.of[total.node] = self._sum(op, total.node, total.calls, total.sum, total.max)
 
+    def beside(self, rules: Rules) -> dict[Cause, int]:
+        """What contests with calls in an op that would else be as fast as others. That the debugger
+        held it is known to have made it slow only where there are some that are faster."""
+        stopped = self.stopped if rules.slow_from is not None else 0
+        return {Cause.PREEMPTION: self.ready, Cause.STOPPED: stopped}
+
     def _own(self, latency: int, start: int, end: int) -> int:
         return max(1, latency - cycles_within(self._off, start, end))
 
     def _sum(self, op: Op, node: Fnode, calls: int, total: int, longest: int) -> CallTimes:
         spans = [span for span in op.spans if span.node is node]
-        taken = sum(span.latency - self._own(span.latency, span.start, span.end) for span in spans)
-        if taken and spans:
-            # Calls that have no span are shorter than any that has, or there was no room for them.
-            others = min(longest, op.least) if len(spans) < calls and not op.lost else 0
-            seen = max(self._own(span.latency, span.start, span.end) for span in spans)
-            longest = max(seen, others)
+        owns = [self._own(span.latency, span.start, span.end) for span in spans]
+        taken = sum(span.latency for span in spans) - sum(owns)
+        others = 0  # the longest of those that have no span
+        if len(spans) < calls and not op.lost:  # they are shorter than any that has one
+            others = min(longest, op.least)
+        elif len(spans) < calls:  # there was no room for them
+            off = self._off_unseen(op, spans)
+            taken += round(off * max(0, total - sum(span.latency for span in spans)))
+            if all(span.latency < longest for span in spans):
+                others = round((1 - off) * longest)
+        if taken and (spans or op.lost):
+            longest = max([*owns, others])
         total = max(total - taken, longest)
         return CallTimes(longest, total, calls)
+
+    def _off_unseen(self, op: Op, spans: Sequence[Span]) -> float:
+        """Which part of the op's time outside of some calls it was off the processor."""
+        outside = op.latency - sum(span.latency for span in spans)
+        off = cycles_within(self._off, op.start, op.end)
+        off -= sum(cycles_within(self._off, span.start, span.end) for span in spans)
+        return min(1.0, max(0, off) / outside) if outside > 0 else 0.0
 
 
 def votes(ops: Sequence[Op], root: Fnode, analyse: Iterable[Fnode], rules: Rules) -> OffVotes:
@@ -120,7 +152,8 @@ def votes(ops: Sequence[Op], root: Fnode, analyse: Iterable[Fnode], rules: Rules
     ops = [op for op in ops if op.off is not None]
     nodes = list(analyse)
     found: dict[Fnode, Vote] = {}
-    preemption = all_the_same = ready = latency = 0
+    beside: Counter[Cause] = Counter()
+    all_the_same = ready = latency = 0
     for op in ops:
         times = _Times(op, root)
         is_slow = _is_slow_all_the_same(op, rules)
@@ -133,35 +166,48 @@ def votes(ops: Sequence[Op], root: Fnode, analyse: Iterable[Fnode], rules: Rules
         for node in nodes:
             if node not in times.of:
                 continue
-            waited = times.ready if node is root and not is_slow else 0
-            largest = _largest(node, times, rules, waited)
-            preemption += None in largest
-            for winner in largest:
-                if winner is node:
+            contests = node is root and not is_slow
+            for winner in _largest(node, times, rules, times.beside(rules) if contests else {}):
+                if isinstance(winner, Cause):
+                    beside[winner] += 1
+                elif winner is node:
                     found[node] = _plus(found[node], own=1)
-                elif winner is not None:
+                else:
                     found[winner] = _plus(found[winner], votes=1)
-    return OffVotes(len(ops), found, preemption, all_the_same, ready, latency)
+    return OffVotes(
+        len(ops),
+        found,
+        beside[Cause.PREEMPTION],
+        beside[Cause.STOPPED],
+        all_the_same=all_the_same,
+        ready=ready,
+        latency=latency,
+    )
 
 
-def _largest(node: Fnode, times: _Times, rules: Rules, waited: int = 0) -> list[Fnode | None]:
-    """Who has a vote of an op at ``node``: of its callees, itself, and, as ``None``, the time that
-    it ``waited``."""
+def _largest(
+    node: Fnode, times: _Times, rules: Rules, beside: Mapping[Cause, int]
+) -> list[Fnode | Cause]:
+    """Who has a vote of an op at ``node``: of its callees, itself, and what is ``beside`` them."""
     children = [child for child in node.children if child in times.of]
     own, parts = contributions(
         times.of[node], [times.of[child] for child in children], by_longest=rules.by_longest
     )
-    best = bin_of(max([own, waited, *parts]), rules.resolution)
-    asked = zip([None, node, *children], [waited, own, *parts], strict=True)
-    return [
-        one
-        for one, part in asked
-        if bin_of(part, rules.resolution) == best and (part or one is not None)
+    times_of: list[tuple[Fnode | Cause, int]] = [
+        *((cause, time) for cause, time in beside.items() if time),
+        (node, own),
     ]
+    times_of += zip(children, parts, strict=True)
+    best = bin_of(max(time for _, time in times_of), rules.resolution)
+    return [one for one, time in times_of if bin_of(time, rules.resolution) == best]
+
+
+def slow_all_the_same(ops: Iterable[Op], rules: Rules) -> list[Op]:
+    """Those that would be slow without the time that is none of the program's as well."""
+    return [op for op in ops if _is_slow_all_the_same(op, rules)]
 
 
 def _is_slow_all_the_same(op: Op, rules: Rules) -> bool:
-    """Whether it would be slow without the time ready as well."""
     if rules.slow_from is None:
         return False
     left = op.latency - sum(map(op.off_time, _NOT_ITS_OWN))
@@ -266,7 +312,7 @@ def _is_for(node: Fnode, root: Fnode, op: Op, rules: Rules) -> bool:
     the time ready where it fell."""
     times = _Times(op, root, without=(OffReason.STOPPED,))
     winner = node
-    while node in times.of and winner in _largest(node, times, rules):
+    while node in times.of and winner in _largest(node, times, rules, {}):
         if node is root:
             return True
         winner, node = node, node.parent or root
@@ -329,8 +375,9 @@ class Conclusion:
     """What kept ops say of paths that were found by the agent's votes."""
 
     voted: OffVotes
-    preemption: Ending | None
-    """How f0 itself ends where preemption is a root cause, wherever in the op it fell."""
+    beside: Ending | None
+    """How f0 itself ends where preemption is a root cause, or the debugger's stops, wherever in the
+    op that fell."""
     endings: Mapping[Fnode, Ending]
     """The paths' last fnodes, with the endings that these ops give them."""
     disputed: tuple[Fnode, ...]
@@ -352,7 +399,7 @@ def conclude(
     paths = list(paths)
     nodes = dict.fromkeys(node for path in paths for node in path.nodes)
     counted = votes(ops, root, nodes, rules)
-    wins = counted.ops > 0 and counted.preemption_wins(root, rules)
+    beside = counted.ending_beside(root, rules) if counted.ops else None
     endings: dict[Fnode, Ending] = {}
     disputed: dict[Fnode, None] = {}
     for path in paths:
@@ -360,15 +407,13 @@ def conclude(
         is_known = compared is None or not last.children or last in compared
         is_seen = last is root or any(total.node is last for op in ops for total in op.sums)
         if is_known or last.decision is None or not is_seen:
-            is_beside = wins and last is not root
+            is_beside = beside is not None and last is not root
             endings[last] = ending_of(
                 path.ending, last, root, ops, rules, note, beside_preemption=is_beside
             )
         if counted.ops and (first := _first_disputed(path, counted, rules, compared)) is not None:
             disputed[first] = None
-    return Conclusion(
-        counted, counted.preemption_ending() if wins else None, endings, tuple(disputed)
-    )
+    return Conclusion(counted, beside, endings, tuple(disputed))
 
 
 def _first_disputed(
@@ -377,11 +422,11 @@ def _first_disputed(
     for above, node in pairwise(path.nodes):
         seen = counted.votes.get(above, Vote())
         rivals = [counted.votes.get(child, Vote()).votes for child in above.children]
-        waited = counted.preemption if above.parent is None else 0
-        chosen = decision.chosen([waited, seen.own, *rivals], rules.percentage)
+        beside = counted.beside_counts if above.parent is None else []
+        chosen = decision.chosen([*beside, seen.own, *rivals], rules.percentage)[len(beside) :]
         is_known = compared is None or above in compared
-        if is_known and seen.ops and not chosen[2 + above.children.index(node)]:
+        if is_known and seen.ops and not chosen[1 + above.children.index(node)]:
             return node
-        if not is_known and waited and not chosen[1]:  # all that it calls is in its own time
+        if not is_known and any(beside) and not chosen[0]:  # all that it calls is in its own time
             return node
     return None

@@ -415,15 +415,15 @@ class Pursuit:
     @staticmethod
     def _ranked(answers: Sequence[Answer]) -> list[Answer]:
         """Those with an answer first, of these those that do not wait to be handed something, then
-        those that are slow by themselves, unless that is slight beside what others had the
-        processor for, then those with the longest delay; none that is idle, or is slow only as all
-        others are, or tells of another one's calls once more. One that could not look into all
-        calls comes behind one that could, and may be of the same slow calls."""
+        those that are slow by themselves, unless that is slight beside what others, or the
+        debugger, made them wait for, then those with the longest delay; none that is idle, or is
+        slow only as all others are, or tells of another one's calls once more. One that could not
+        look into all calls comes behind one that could, and may be of the same slow calls."""
         busy = [one for one in answers if one.idle is None and not one.is_disturbed]
         busy = [one for one in busy if not any(_repeats(one, o) for o in busy if o is not one)]
         whole = [one for one in busy if one.paths and not _is_cut_off(one)]
 
-        own = [one.suspect.delay for one in busy if one.paths and not one.is_preempted]
+        own = [one.suspect.delay for one in busy if one.paths and not one.is_of_no_call]
         longest = max((one.suspect.delay for one in busy), default=0.0)
         has_own = SLIGHT * max(own, default=0.0) > longest
 
@@ -432,7 +432,7 @@ class Pursuit:
             if is_cut_off:
                 alike = (o.suspect.delay for o in whole if are_alike(one.suspect, o.suspect))
                 delay = min(delay, max(alike, default=delay))
-            is_last = has_own and one.is_preempted
+            is_last = has_own and one.is_of_no_call
             return not one.paths, one.handed is not None, is_last, -delay, is_cut_off
 
         return sorted(busy, key=rank)

@@ -33,10 +33,19 @@ class Cause(str, Enum):
     """An interrupt that arrived while the function ran (paper section 3.6)."""
     PREEMPTION = "preemption"
     """Time in which the thread was runnable and another one ran (paper section 3.6)."""
+    STOPPED = "stopped"
+    """Time in which the debugger held the thread, as gdb does at each fork and signal: nothing of
+    the program's."""
     BLOCKED = "blocked"
     """Time in which the thread slept, waiting for something."""
     UNTOLD = "untold"
     """One or more targets of an indirect call, among so many that they could not be told apart."""
+
+    @property
+    def is_of_no_call(self) -> bool:
+        """Whether it is one cause wherever in a call of f0 its time fell: that is nothing that the
+        function did where it fell."""
+        return self in (Cause.PREEMPTION, Cause.STOPPED)
 
 
 class CallKind(Enum):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from darc.model.ftree import Cause, Ending, Fnode, RootCausePath
+from darc.model.offtimes import cycles_within
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, Op, OpClass
 from darc.model.parameters import Loops
 from darc.model.peaks import Peak
@@ -165,8 +166,9 @@ def _has_most_time(snapshot: Snapshot) -> bool:
 
 
 def most_time(snapshot: Snapshot) -> tuple[tuple[Fnode, ...], float]:
-    """Down from f0 the calls in which most of the peak's kept ops' time was, each with half of its
-    caller's at least, and what part of the whole the last one had; f0 alone where none has."""
+    """Down from f0 the calls in which most of the peak's kept ops' time was that the debugger did
+    not hold them for, each with half of its caller's at least, and what part of the whole the last
+    one had; f0 alone where none has."""
     kept, root = snapshot.ops, snapshot.ftree
     ops = () if kept is None else kept.sample(OpClass.IN_PEAK)
     if root is None or len(ops) < LEAST_FOR_ESTIMATES:
@@ -175,7 +177,10 @@ def most_time(snapshot: Snapshot) -> tuple[tuple[Fnode, ...], float]:
     for op in ops:
         for total in op.sums:
             times[total.node] = times.get(total.node, 0) + total.sum
-    whole = time = max(1, sum(op.latency for op in ops))
+        held = [off for off in op.off or () if off.reason is OffReason.STOPPED]
+        for span in op.spans if held else ():
+            times[span.node] = times.get(span.node, 0) - cycles_within(held, span.start, span.end)
+    whole = time = sum(map(_program_time, ops))
     nodes = [root]
     while below := [child for child in nodes[-1].children if not child.is_interrupt]:
         best = max(below, key=lambda child: times.get(child, 0))
@@ -188,17 +193,19 @@ def most_time(snapshot: Snapshot) -> tuple[tuple[Fnode, ...], float]:
 
 def longest_with_most(snapshot: Snapshot) -> int | None:
     """How many cycles the longest of the peak's kept ops take at least that hold half of the time
-    of all; ``None`` where these are as good as all, or where that is not known."""
+    of all, without what the debugger held them for; ``None`` where these are as good as all, or
+    where that is not known."""
     kept, profile, peak = snapshot.ops, snapshot.profile, snapshot.peak
     ops = () if kept is None else kept.sample(OpClass.IN_PEAK)
     if profile is None or peak is None or len(ops) < LEAST_FOR_ESTIMATES:
         return None
-    latencies = sorted((op.latency for op in ops), reverse=True)
-    left = MOST * sum(latencies)
-    for latency in latencies:
-        left -= latency
+    longest = sorted(ops, key=_program_time, reverse=True)
+    left = MOST * sum(map(_program_time, ops))
+    for op in longest:
+        left -= _program_time(op)
         if left <= 0:
-            return latency if latency > 2 * profile.low(peak.first_bin) else None
+            least = _program_time(op)
+            return least if least > 2 * profile.low(peak.first_bin) else None
     return None
 
 
@@ -259,7 +266,7 @@ def _taken_together(
         found.append(taken)
     if not found:
         return None
-    mosts = [most for _, most in found[0]]
+    mosts = (max(most for _, most in of_op) for of_op in zip(*found, strict=True))
     times = (sum(time for time, _ in of_op) for of_op in zip(*found, strict=True))
     return [(op, min(time, m), m) for op, time, m in zip(ops, times, mosts, strict=True)]
 
@@ -273,7 +280,8 @@ def _apart(paths: Sequence[RootCausePath], ops: Sequence[Op]) -> list[RootCauseP
         if any(_holds(other, path) for other in paths if other is not path):
             continue
         by_op = _by_switches(path, ops)
-        key = Cause.PREEMPTION if by_op else _handler(last) if last.is_interrupt else id(path)
+        cause = path.ending.cause
+        key = cause if by_op else _handler(last) if last.is_interrupt else id(path)
         found.setdefault(key, path)
     return list(found.values())
 
@@ -287,7 +295,7 @@ def _is_call(path: RootCausePath) -> bool:
     """Whether the cause at its end is all of a call, or of a loop, whatever is called in it."""
     last, ending = path.nodes[-1], path.ending
     return ending.cause is Cause.LOOP or (
-        ending.cause is not Cause.PREEMPTION and _is_whole(last, ending)
+        not ending.cause.is_of_no_call and _is_whole(last, ending)
     )
 
 
@@ -318,7 +326,7 @@ def _ops_of(path: RootCausePath, kept: KeptOps | None) -> Sequence[Op]:
 
 
 def _by_switches(path: RootCausePath, ops: Sequence[Op]) -> bool:
-    return path.ending.cause is Cause.PREEMPTION and any(op.off is not None for op in ops)
+    return path.ending.cause.is_of_no_call and any(op.off is not None for op in ops)
 
 
 def _taken(
@@ -335,11 +343,18 @@ def _taken(
     if not _by_switches(path, ops) and not _was_timed(node, ending, kept):
         return None
     time_of = of_loops if of_loops is not None and ending.cause is Cause.LOOP else _time
-    latencies = [max(1, op.latency - op.off_time(OffReason.STOPPED)) for op in ops]
+    latencies = [_program_time(op) for op in ops]
+    if ending.cause is Cause.STOPPED:
+        latencies = [op.latency for op in ops]
     return [
         (min(time_of(op, node, ending), most), most)
         for op, most in zip(ops, latencies, strict=True)
     ]
+
+
+def _program_time(op: Op) -> int:
+    """Cycles of an op in which the debugger did not hold its thread."""
+    return max(1, op.latency - op.off_time(OffReason.STOPPED))
 
 
 def _share(taken: Sequence[tuple[int, int]]) -> float:
@@ -385,8 +400,8 @@ def _is_whole(node: Fnode, ending: Ending) -> bool:
 def _time(op: Op, node: Fnode, ending: Ending) -> int:
     """Cycles that the cause took in one op."""
     cause = ending.cause
-    if cause is Cause.PREEMPTION and op.off is not None:
-        return op.off_time(OffReason.READY)
+    if cause.is_of_no_call and op.off is not None:
+        return op.off_time(OffReason.STOPPED if cause is Cause.STOPPED else OffReason.READY)
     if is_own(ending):
         # What another thread took, or the debugger, is not the function's.
         lost = sum(_off_in(op, node, reason) for reason in (OffReason.READY, OffReason.STOPPED))

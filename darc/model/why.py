@@ -123,23 +123,28 @@ class Answer:
         return bool(self.paths) and all(p.ending.cause is Cause.PREEMPTION for p in self.paths)
 
     @property
+    def is_of_no_call(self) -> bool:
+        """The same, or it was the debugger that held its slow calls."""
+        return bool(self.paths) and all(p.ending.cause.is_of_no_call for p in self.paths)
+
+    @property
     def agreement(self) -> float:
         """The part of the votes that agree with these causes together, where fewest do on the way
         down; 0 without one."""
         if not self.paths:
             return 0.0
         first = self.paths[0]
-        if _is_preemption(first):
+        if _is_of_no_call(first):
             root = first.nodes[0]
             counted = root.decision.ops if root.decision is not None and root.self_maxcount else 0
             return min(1.0, first.ending.maxcount / counted) if counted else 1.0
-        nodes = _agreement([path for path in self.paths if not _is_preemption(path)], 0)
+        nodes = _agreement([path for path in self.paths if not _is_of_no_call(path)], 0)
         return min(nodes, self.spent_alike)
 
 
-def _is_preemption(path: RootCausePath) -> bool:
-    """Whether it is preemption wherever it fell: its votes are not those of nodes."""
-    return path.ending.cause is Cause.PREEMPTION and len(path.nodes) == 1
+def _is_of_no_call(path: RootCausePath) -> bool:
+    """Whether it is one cause wherever it fell: its votes are not those of nodes."""
+    return path.ending.cause.is_of_no_call and len(path.nodes) == 1
 
 
 def _agreement(paths: Sequence[RootCausePath], depth: int) -> float:

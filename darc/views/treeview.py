@@ -162,6 +162,7 @@ def ending_text(function: str, ending: Ending, show: Show = name) -> str:
             Cause.BLOCK: f"cause: a basic block of {name}",
             Cause.INTERRUPT: f"cause: interrupted by {name}",
             Cause.PREEMPTION: f"cause: preempted in {name}",
+            Cause.STOPPED: f"cause: the debugger's stops in {name}, nothing of the program's",
             Cause.BLOCKED: f"cause: blocked in {name}",
         }[ending.cause]
     return f"{text} ({message(ending.note)})" if ending.note else text

@@ -131,9 +131,10 @@ def _answer(
         ending = ending_text(path.nodes[-1].function.name, path.ending, show)
         share = explain(path, found).share
         took = "" if share is None else f", {100 * share:.0f} % of the slow calls' time"
-        if path.ending.cause is Cause.PREEMPTION:
+        if path.ending.cause.is_of_no_call:
             where = path_text(path, show)
-            yield Text(f"  preempted in {where}{took}: no cause of its own", "bold")
+            how = "preempted" if path.ending.cause is Cause.PREEMPTION else "held by the debugger"
+            yield Text(f"  {how} in {where}{took}: no cause of its own", "bold")
             continue
         yield Text(f"  root cause: {path_text(path, show)}", "bold")
         yield Text(f"    {ending}{took}")

@@ -157,6 +157,29 @@ int main(int argc, char **argv)
 """
 """Of seven slow calls two rest, and each of the others sleeps in another one of 20 functions."""
 
+SIGNALS = """
+#include <signal.h>
+#define NOINLINE __attribute__((noinline, noclone))
+static volatile unsigned long sum;
+static void noticed(int signal) { sum += signal; }
+NOINLINE void usual(unsigned n) { for (unsigned i = 0; i < n; i++) sum += i; }
+NOINLINE void notify(unsigned n) { for (; n; n--) raise(SIGUSR1); sum++; }
+NOINLINE void handle(unsigned op)
+{
+    usual(800000);
+    if (op % 8 == 0)
+        notify(16);
+    sum++;
+}
+int main(void)
+{
+    signal(SIGUSR1, noticed);
+    for (unsigned op = 0; op < 400000; op++)
+        handle(op);
+}
+"""
+"""Its signals cost far less than what a call computes, and gdb's stops at them far more."""
+
 
 @debugger.IN_LLDB_AT_NIGHT
 def test_of_one_peak_with_a_tail_the_last_is_the_tail(tmp_path: Path) -> None:
@@ -200,6 +223,20 @@ def test_what_computes_for_long_is_the_cause_though_it_is_preempted(
     assert done.paths == [("handle", "scan")], done.gdb
     assert done.root_causes[0]["cause"] == "function", done.gdb
     assert "off the processor though ready for" in done.gdb, "where the path is"
+
+
+@needs_permission
+def test_calls_that_only_the_debugger_made_slow_have_no_cause_in_the_program(
+    tmp_path: Path,
+) -> None:
+    """gdb stops it at each signal."""
+    passed_on = "handle SIGUSR1 nostop print pass"
+    commands = ["darc start handle --peak last --start-ops 400", "run", debugger.REPORT, "kill"]
+    done = debugger.debug(tmp_path, compiled(tmp_path, SIGNALS), (), [passed_on, *commands])
+    assert ["handle"] in [path["functions"] for path in done.root_causes], done.gdb
+    assert "stopped" in {path["cause"] for path in done.root_causes}, done.gdb
+    assert "the debugger's stops in handle, nothing of the program's" in done.gdb
+    assert not any("notify" in path for path in done.paths), done.gdb
 
 
 @needs_permission

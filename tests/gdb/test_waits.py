@@ -48,7 +48,7 @@ Path("ops.json").write_text(
             "ops": ops,
             "notes": app.session.notes,
             "voted": found.voted.ops,
-            "preemption": found.preemption and found.preemption.maxcount,
+            "preemption": found.beside and found.beside.maxcount,
             "endings": {n.function.name: e.cause.value for n, e in found.endings.items()},
             "disputed": [node.function.name for node in found.disputed],
             "paths": [[node.function.name for node in path.nodes] for path in shown.paths],

@@ -73,6 +73,7 @@ def test_causes_are_the_words_of_the_report() -> None:
         "block",
         "interrupt",
         "preemption",
+        "stopped",
         "blocked",
         "untold",
     ]

@@ -93,12 +93,12 @@ class TestPreemption:
         ops = [three_parts(tree, number % 3) for number in range(21)]
         counted = votes(ops, tree.root, [tree.root], RULES)
         assert (counted.ops, counted.preemption) == (21, 21)
-        assert counted.preemption_wins(tree.root, RULES)
+        assert counted.ending_beside(tree.root, RULES) is not None
         for child in tree.root.children:
             assert counted.votes[child].votes == 0
             assert counted.votes[child].totals.sum == 21 * 100
         found = conclude([tree.path(tree.one)], tree.root, ops, RULES)
-        assert found.preemption == Ending(Cause.PREEMPTION, 21)
+        assert found.beside == Ending(Cause.PREEMPTION, 21)
         assert found.disputed == (tree.one,)
 
     def test_many_short_turns_are_one(self, tree: Tree) -> None:
@@ -111,7 +111,7 @@ class TestPreemption:
     def test_small_beside_what_was_computed(self, tree: Tree) -> None:
         ops = [op(9000, [(tree.two, 0, 8900)], [(100, 400, READY)])] * 5
         counted = votes(ops, tree.root, [tree.root], RULES)
-        assert not counted.preemption_wins(tree.root, RULES)
+        assert counted.ending_beside(tree.root, RULES) is None
         assert counted.votes[tree.two] == Vote(
             ops=5, votes=5, totals=counted.votes[tree.two].totals
         )
@@ -123,7 +123,7 @@ class TestPreemption:
         ops = [op(1100 + ready, [(tree.two, 0, 1050 + ready)], [(100, 100 + ready, READY)])] * 5
         for slow_from, wins in ((1000, False), (1100, False), (1101, ready > 500)):
             counted = votes(ops, tree.root, [tree.root], Rules(slow_from=slow_from))
-            assert counted.preemption_wins(tree.root, RULES) == wins
+            assert (counted.ending_beside(tree.root, RULES) is not None) == wins
             assert counted.all_the_same == (0 if slow_from > 1100 else 5)
             assert bool(counted.votes[tree.two].votes) != wins
 
@@ -135,7 +135,7 @@ class TestPreemption:
         ):
             ops = [op(1100 + ready, [(tree.two, 0, 1000)], [(1000, 1000 + ready, READY)])] * 5
             counted = votes(ops, tree.root, [tree.root], Rules(slow_from=1000, turn=turn))
-            assert counted.preemption_wins(tree.root, RULES) == wins, (ready, turn)
+            assert (counted.ending_beside(tree.root, RULES) is not None) == wins, (ready, turn)
 
     def test_it_competes_with_f0_alone(self, tree: Tree) -> None:
         """Below it is out of all that is compared."""
@@ -159,6 +159,52 @@ class TestStopped:
         assert counted.votes[tree.two].votes == 1
         assert counted.latency == 650
 
+    def test_in_calls_that_there_was_no_room_for(self, tree: Tree) -> None:
+        """As long as in all else that is not known one by one."""
+        lost = [Sum(tree.one, 1, 4000, 4000)]
+        made = op(5000, [(tree.two, 0, 1000)], [(1000, 4000, STOPPED)], lost)
+        found = votes([dataclasses.replace(made, lost=1)], tree.root, [tree.root], RULES).votes
+        assert (found[tree.one].totals.sum, found[tree.two].totals.sum) == (1600, 1000)
+        found = votes([made], tree.root, [tree.root], RULES).votes
+        assert found[tree.one].totals.sum == 4000, "it was shorter than any that has a span"
+
+    @pytest.mark.parametrize("slow_from", [None, 500, 5000])
+    def test_what_is_slow_for_it_alone_has_no_cause_in_the_program(
+        self, tree: Tree, slow_from: int | None
+    ) -> None:
+        """As where gdb stops it at a fork. Where no call is known to be faster, or it would be slow
+        all the same, the path stays."""
+        ops = [op(5450, [(tree.one, 0, 5400)], [(100, 4900, STOPPED)])] * 10
+        found = conclude([tree.path(tree.one)], tree.root, ops, Rules(slow_from=slow_from))
+        if slow_from == 5000:
+            assert found.beside == Ending(Cause.STOPPED, 10)
+            assert found.disputed == (tree.one,)
+        else:
+            assert found.beside is None
+            assert found.disputed == ()
+
+    def test_beside_calls_that_are_slow_for_something_else(self, tree: Tree) -> None:
+        """As many of one kind as of the other: both are causes."""
+        held = op(5450, [(tree.one, 0, 5400)], [(100, 4900, STOPPED)])
+        computed = op(5450, [(tree.two, 0, 5400)])
+        paths = [tree.path(tree.one), tree.path(tree.two)]
+        found = conclude(paths, tree.root, [held, computed] * 6, Rules(slow_from=5000))
+        assert found.beside == Ending(Cause.STOPPED, 6)
+        assert found.disputed == (tree.one,)
+
+    def test_of_two_causes_that_are_no_calls_the_one_with_more_votes_is_told(
+        self, tree: Tree
+    ) -> None:
+        held = op(5450, [(tree.one, 0, 5400)], [(100, 4900, STOPPED)])
+        waited = op(5450, [(tree.one, 0, 5400)], [(100, 4900, READY)])
+        for ops, cause in (
+            ([held] * 7 + [waited] * 6, Cause.STOPPED),
+            ([waited], Cause.PREEMPTION),
+        ):
+            found = conclude([tree.path(tree.one)], tree.root, ops, Rules(slow_from=5000))
+            assert found.beside is not None
+            assert found.beside.cause is cause
+
     def test_what_is_unknown_or_blocked_stays_where_it_is(self, tree: Tree) -> None:
         spans = [(tree.one, 0, 5000), (tree.two, 5000, 5400)]
         for reason in (UNKNOWN, BLOCKED):
@@ -174,7 +220,7 @@ class TestRules:
         assert dict(counted.votes) == {}
         found = conclude([tree.path(tree.one)], tree.root, [op(100, off=None)], RULES)
         assert found.endings == {tree.one: Ending(Cause.FUNCTION, 20)}
-        assert found.preemption is None
+        assert found.beside is None
         assert found.disputed == ()
 
     @given(
@@ -286,7 +332,7 @@ class TestEndings:
         preempted = op(5000, [(tree.one, 0, 4900)], [(50, 4800, READY)])
         slept = op(5000, [(tree.one, 0, 4900)], [(50, 4800, BLOCKED)])
         found = conclude([tree.path(tree.one)], tree.root, [preempted] * 12 + [slept] * 8, RULES)
-        assert found.preemption == Ending(Cause.PREEMPTION, 12)
+        assert found.beside == Ending(Cause.PREEMPTION, 12)
         assert found.endings[tree.one] == Ending(Cause.BLOCKED, 8)
         assert found.disputed == ()
 

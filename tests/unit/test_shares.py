@@ -239,6 +239,18 @@ def test_what_most_of_the_time_is_in_is_no_other_cause() -> None:
     assert is_minor(dataclasses.replace(snapshot, paths=(itself,))), "what it calls has the time"
 
 
+def test_time_that_the_debugger_held_them_is_no_calls() -> None:
+    """Neither where most of the time was, nor what the longest calls are."""
+    held = watched((MS, 22 * MS // 10, OffReason.STOPPED))
+    nodes, most = most_time(held)
+    assert nodes == ops.path_of(held, "usleep").nodes
+    assert most == pytest.approx(1.8 / 3.8, abs=0.001)
+    assert held.ftree is not None
+    root = RootCausePath((held.ftree,), Ending(Cause.STOPPED, 20))
+    assert explain(root, held).share == pytest.approx(1.2 / 5, abs=0.001)
+    assert explained_together([root], held) == pytest.approx(1.2 / 5, abs=0.001)
+
+
 def test_time_that_others_had_the_processor_is_nothing_to_explain() -> None:
     path, kept = parse_of(watched((MS // 4, 5 * MS, OffReason.READY)))
     assert weigh([path], kept, MS // 4) is None
@@ -316,7 +328,7 @@ def test_shares_are_parts(kept: KeptOps, cause: Cause, node: Fnode, bins: dict[i
     path = RootCausePath(tuple(node.route()), Ending(cause, 1, callee, 2.0, 0.5))
     found = explain(path, snapshot)
     sample = kept.sample(OpClass.IN_PEAK)
-    counted = [op for op in sample if op.off is not None] if cause is Cause.PREEMPTION else []
+    counted = [op for op in sample if op.off is not None] if cause.is_of_no_call else []
     assert found.ops == len(counted or sample)
     if found.ops < LEAST_FOR_ESTIMATES:
         assert found.share is None
