@@ -176,7 +176,9 @@ def test_a_child_that_was_made_when_the_debugger_was_gone() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE) as program:
         try:
             guardian = Guardian(program.pid)
+            (watching,) = guardians(program.pid)
             os.close(guardian._pipe)
+            wait_until(lambda: children(watching))  # it has seen that, and looks again and again
             abandon(program)
             wait_until(lambda: not guardians(program.pid))
             (child,) = children(program.pid)
