@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from darc.analyses.waits import WaitPart
+from darc.analyses.waits import WOKEN, WaitPart
 from darc.model.ops import By, Event, KeptOps, Moment, MomentKind, ObjectKind, Stack
 from darc.model.waits import Role
 
@@ -26,12 +26,6 @@ _NOWHERE = Stack(0, 0, ())
 
 DEEPEST = 16
 """Tasks in one chain."""
-
-_ROLES = {
-    By.TASK: Role.WOKE,
-    By.INTERRUPT: Role.INTERRUPT,
-    By.SOFT_INTERRUPT: Role.SOFT_INTERRUPT,
-}
 
 
 class Behind:
@@ -176,7 +170,7 @@ class Behind:
             behind = ()
         else:
             behind = tuple(self._life(wake.other, start, wake.time, (*chain, wake.other)))
-        return (WaitPart(start, wake.time, _ROLES[wake.by], event, behind),)
+        return (WaitPart(start, wake.time, WOKEN[wake.by], event, behind),)
 
     # ------------------------------------------------------------ processors and disks
 

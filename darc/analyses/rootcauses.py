@@ -121,7 +121,9 @@ class RootCauses(Resumable):
         self._used: AbstractSet[int] = frozenset()
         self._second_look: SecondLook | None = None
         """While breakpoints time calls that took no pad."""
-        self._ops = RoundOps(self._program, self._switches, self.root, resumed)
+        self._ops = RoundOps(
+            self._program, self._switches, self.root, resumed, own_back=collector.own_back
+        )
         self._has_decided = False
         self._closing: ClosingRound | None = None
         self._why_no_breakpoints: str | None = None

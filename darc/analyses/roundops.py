@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from darc.analyses.behind import Behind
@@ -30,9 +30,16 @@ class RoundOps:
     """
 
     def __init__(
-        self, program: Program, switches: SwitchWatch, root: Fnode, resumed: Stored | None
+        self,
+        program: Program,
+        switches: SwitchWatch,
+        root: Fnode,
+        resumed: Stored | None,
+        own_back: Callable[[int], int | None] = lambda word: None,
     ) -> None:
+        """``own_back`` is :class:`~darc.analyses.waitnames.ProgramNames`'s."""
         self._program = program
+        self._own_back = own_back
         self._switches = switches
         self._root = root
         self._kept = resumed.ops if resumed is not None else None
@@ -111,7 +118,8 @@ class RoundOps:
         asks = self._program.asks_debugger
         of, asked, known = self._waits.get(kept_as, (None, False, None))
         if known is None or of is not self._kept or (asks and not asked):
-            namer = ProgramNames(self._program, self._kept.threads, self._kept.outsiders)
+            kept = self._kept
+            namer = ProgramNames(self._program, kept.threads, kept.outsiders, self._own_back)
             divide = waits_and_sleeps_of
             if self._kept.sees_wake_ups:
                 divide = functools.partial(sleeps_of, behind=Behind(self._kept))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from darc.analyses.waits import is_libc
 from darc.code.demangle import display_name
 from darc.code.members import member_at
 from darc.code.processor import PATCH_LENGTH, SIGNAL_RETURN, called_before, plt_slot
@@ -19,17 +20,20 @@ from darc.model.ops import ObjectKind, Stack
 
 class ProgramNames:
     """Names of a program, whose threads have these ``threads`` for names, and which shares memory
-    with processes whose names are those of ``outsiders``, by the ids of their threads."""
+    with processes whose names are those of ``outsiders``, by the ids of their threads. ``own_back``
+    tells the program's own return address by one that leads to darc's code."""
 
     def __init__(
         self,
         program: Program,
         threads: Mapping[int, str],
         outsiders: Mapping[int, str] | None = None,
+        own_back: Callable[[int], int | None] = lambda word: None,
     ) -> None:
         self._program = program
         self._threads = threads
         self._outsiders = outsiders or {}
+        self._own_back = own_back
 
     def path(self, stack: Stack, within: str | None) -> tuple[str, ...]:
         """The functions of a thread, innermost first, up to the one that is called ``within``, or
@@ -62,9 +66,10 @@ class ProgramNames:
         if not stack.pc:
             return callers(self._program, stack.pointer, stack.frame, stack.words)
         inside = self._program.module_at(stack.pc)
-        backs = path_of(self._program, stack.pc, stack.pointer, stack.frame, stack.words)[1:]
+        words = [self._own_back(word) or word for word in stack.words]
+        backs = path_of(self._program, stack.pc, stack.pointer, stack.frame, words)[1:]
         is_inside = itertools.takewhile(lambda b: self._program.module_at(b) is inside, backs)
-        hidden = len(list(is_inside)) if inside is not None and _LIBC.match(inside.name) else 0
+        hidden = len(list(is_inside)) if inside is not None and is_libc(inside.name) else 0
         return backs[hidden:]
 
     def _inlined_at(self, address: int) -> tuple[str, ...]:
@@ -146,7 +151,6 @@ class ProgramNames:
 _LIBRARYS = re.compile(r"std::|core::|alloc::|<|__")
 """Names of inlined functions that only pass on what is waited for."""
 
-_LIBC = re.compile(r"lib(c|pthread)[.-]")
 _PLT_ENTRY = 16
 
 _BEGINNINGS = frozenset(

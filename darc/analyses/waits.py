@@ -11,6 +11,7 @@ Everything here is pure: names come from a :class:`Namer`.
 from __future__ import annotations
 
 import itertools
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,13 @@ from typing import Protocol, TypeAlias
 from darc.model.ops import By, Event, ObjectKind, OffReason, Op, Stack
 from darc.model.waits import Holder, Role, WaitedFor, Waits
 from darc.pads.guards import WAIT_AT
+
+WOKEN = {
+    By.TASK: Role.WOKE,
+    By.INTERRUPT: Role.INTERRUPT,
+    By.SOFT_INTERRUPT: Role.SOFT_INTERRUPT,
+}
+"""What part whoever woke a thread has in its wait."""
 
 
 class Namer(Protocol):
@@ -277,7 +285,7 @@ def merge(
             one.own.add(wait.cycles, op.number)
             one.waits += 1
             is_shared = begin.object != 0 and name.is_shared(begin.object)
-            for part in wait.parts:
+            for part in _passed_on(wait, f0, name):
                 _add(one.holders, part, op.number, begin.kind, name, is_shared=is_shared)
     objects = [_waited_for(key, one) for key, one in found.items()]
     objects.sort(key=lambda o: -o.cycles)
@@ -291,6 +299,30 @@ def moments_of(ops: Iterable[Op]) -> int:
         moments += op.start > until
         until = max(until, op.end)
     return moments
+
+
+def is_libc(module: str) -> bool:
+    """Whether a file of that name is the C library, which calls the kernel for a program."""
+    return re.match(r"lib(c|pthread)[.-]", module) is not None
+
+
+def _passed_on(wait: Wait, f0: str, name: Namer) -> Iterator[WaitPart]:
+    """The parts of a wait. Who was in the same call when it woke this thread has passed on that it
+    had been woken itself: so writers of a full pipe do, each to the next one, when somebody has
+    read (``pipe_write``, fs/pipe.c). Until then the wait was for whoever woke that one."""
+    route = wait.begin.node.route()[1:] if wait.begin.node is not None else ()
+    own = itertools.dropwhile(lambda node: is_libc(node.function.module), reversed(route))
+    call = (*(node.function.name for node in own), f0)
+    for part in wait.parts:
+        left = part
+        while left.role is Role.WOKE and (by := left.by) is not None and by.before is not None:
+            before = by.before
+            path = name.path(by.stack, f0)
+            if before.time <= left.start or before.thread == by.thread or path != call:
+                break
+            yield replace(left, start=before.time)
+            left = WaitPart(left.start, before.time, WOKEN[before.by], before)
+        yield left
 
 
 def _add(

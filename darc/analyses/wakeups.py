@@ -12,16 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from darc.analyses.behind import Behind, deed
-from darc.analyses.waits import Wait, WaitPart, waits_of
+from darc.analyses.waits import WOKEN, Wait, WaitPart, waits_of
 from darc.model.ftree import Fnode
-from darc.model.ops import By, Event, ObjectKind, Off, OffReason, Op, Ran, Stack
+from darc.model.ops import Event, ObjectKind, Off, OffReason, Op, Ran, Stack
 from darc.model.waits import Role
 
-_ROLES = {
-    By.TASK: Role.WOKE,
-    By.INTERRUPT: Role.INTERRUPT,
-    By.SOFT_INTERRUPT: Role.SOFT_INTERRUPT,
-}
 _KINDS = {
     OffReason.BLOCKED: ObjectKind.WAKE_UP,
     OffReason.READY: ObjectKind.PROCESSOR,
@@ -136,5 +131,5 @@ def _woken(off: Off, wakers: Iterable[Event]) -> Iterator[WaitPart]:
         yield WaitPart(off.start, off.end, Role.NOT_SEEN)
         return
     first = during[0]  # who comes later finds the task woken
-    yield WaitPart(off.start, first.time, _ROLES[first.by], first)
+    yield WaitPart(off.start, first.time, WOKEN[first.by], first)
     yield WaitPart(first.time, off.end, Role.HANDED_OVER)

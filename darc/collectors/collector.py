@@ -236,6 +236,12 @@ class Collector(ABC):
             UnsupportedError: f0 cannot be timed any more.
         """
 
+    def own_back(self, word: int) -> int | None:
+        """The program's own return address where ``word`` is one by which a call comes back to a
+        probe. The program stands still; where it is gone, there is none."""
+        del word
+        return None
+
     def losses(self) -> list[str]:
         """What was not measured so far, and why."""
         return []

@@ -80,6 +80,12 @@ class PadCollector(Collector):
         """What stays there for the next analysis."""
         return self._footing.foothold
 
+    def own_back(self, word: int) -> int | None:
+        foothold = self.foothold
+        with contextlib.suppress(TargetError):  # the program is gone
+            return None if foothold is None else foothold.own_back(word)
+        return None
+
     @property
     def tables(self) -> AgentMemory:
         """What the agent and the debugger share."""

@@ -14,7 +14,7 @@ import os
 import struct
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from darc.debuggee import perf, procfs
@@ -44,6 +44,9 @@ _KEPT_BYTES = 16 << 20
 
 _MOST_LISTED = 64
 """Threads that are asked for one by one: with more, by the lowest and the highest id."""
+
+_MOST_IN_CHAIN = 64
+"""Wakings of which each is of who did the one before."""
 
 _MOST_PROCESSES = 256
 """Of which is known what they are."""
@@ -162,18 +165,41 @@ class Wakers:
     def between(
         self, thread: int, begin: int, end: int, cycles: Callable[[int], int]
     ) -> tuple[Event, ...]:
-        """Who woke the thread from ``begin`` to ``end``, in ns of CLOCK_MONOTONIC_RAW, by time;
-        ``cycles`` maps that to the time-stamp counter."""
+        """Who woke the thread from ``begin`` to ``end``, in ns of CLOCK_MONOTONIC_RAW, by time,
+        and who had woken these since ``begin``; ``cycles`` maps that to the time-stamp counter."""
         if self._code is None:
             own = self._processes.get(self._pid)
             self._code = own.code if own is not None else _code(self._pid)
+        found = self._of(thread, begin, end)
+        return tuple(self._chain(one, begin, self._code, cycles) for one in found)
+
+    def _of(self, thread: int, begin: int, end: int) -> list[Waking]:
         found: list[Waking] = []
         for chunk in self._chunks:
             if chunk.first <= end and chunk.last >= begin and (known := chunk.of_woken.get(thread)):
                 first = bisect.bisect_left(known, begin, key=_time)
                 found += known[first : bisect.bisect_right(known, end, key=_time)]
         found.sort(key=_time)
-        return tuple(self._event(one, self._code, cycles(one.time)) for one in found)
+        return found
+
+    def _chain(
+        self, last: Waking, begin: int, code: frozenset[Region], cycles: Callable[[int], int]
+    ) -> Event:
+        """A waking, with those before it that it may have come from."""
+        wakings = [last]
+        while len(wakings) < _MOST_IN_CHAIN and self._is_own(one := wakings[-1]):
+            if not (before := self._of(one.thread, begin, one.time - 1)):
+                break
+            wakings.append(before[-1])
+        event: Event | None = None
+        for one in reversed(wakings):
+            event = replace(self._event(one, code, cycles(one.time)), before=event)
+        assert event is not None
+        return event
+
+    def _is_own(self, one: Waking) -> bool:
+        """Whether a thread of the program has done it."""
+        return one.process == self._pid and not (one.in_interrupt or one.in_soft_interrupt)
 
     def _event(self, one: Waking, code: frozenset[Region], time: int) -> Event:
         by = By.TASK

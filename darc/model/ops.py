@@ -177,6 +177,9 @@ class Event:
     held: int | None = None
     more: int = 0
     """Of a wait: so many more for the same object and from the same place had no room."""
+    before: Event | None = None
+    """Of a wake-up by a thread of the program: the last one of that thread itself, where that was
+    watched."""
 
 
 class MomentKind(Enum):

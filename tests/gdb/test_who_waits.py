@@ -17,6 +17,7 @@ from darc.debuggee.wakers import Wakers
 from fixtures.build import build, build_contended, build_stripes, build_waiting
 from tests import debugger
 from tests.debugger import EVERYWHERE, IN_BOTH, IN_LLDB_AT_NIGHT, LLDB
+from tests.gdb.programs import compiled
 from tests.kills.programs import running, wait_until_let_go
 
 INSIDE = Path(__file__).parents[1] / "inside_gdb.py"
@@ -300,6 +301,71 @@ def test_another_process_is_named_with_its_path(
     holders = [h for o in objects for h in o["holders"]]
     (holder,) = (h for h in holders if h.get("outside") and by in h["path"])
     assert (holder["role"], holder["thread"], len(holder["threads"])) == (role, "neighbour", 1)
+
+
+FULL_PIPE = """
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#define NOINLINE __attribute__((noinline, noclone))
+static volatile unsigned long sum;
+static int ends[2];
+NOINLINE void emit(const char *line)
+{
+    if (write(ends[1], line, 4096) != 4096)
+        abort();
+    sum++;
+}
+NOINLINE void handle(unsigned op)
+{
+    static __thread char line[4096];
+    emit(line);
+    sum += op;
+}
+NOINLINE void drain(void)
+{
+    static char lines[65536];
+    if (read(ends[0], lines, sizeof lines) <= 0)
+        abort();
+    nanosleep(&(struct timespec){0, 8000000}, 0);
+    sum++;
+}
+static void *writer(void *unused)
+{
+    for (unsigned op = 0;; op++) {
+        handle(op);
+        usleep(500);
+    }
+    return unused;
+}
+int main(void)
+{
+    pthread_t thread;
+    if (pipe(ends))
+        abort();
+    for (int i = 0; i < 6; i++)
+        pthread_create(&thread, 0, writer, 0);
+    for (int i = 0; i < 20000; i++)
+        drain();
+}
+"""
+"""Each writer that the reader's room was left for wakes the next one."""
+
+
+@IN_LLDB_AT_NIGHT
+@needs_privilege
+def test_writers_of_a_full_pipe_wait_for_its_reader(tmp_path: Path) -> None:
+    commands = ["darc start handle --start-ops 200 --peak last", "run", debugger.REPORT, "kill"]
+    done = debugger.debug(tmp_path, compiled(tmp_path, FULL_PIPE), (), commands)
+    assert done.report is not None, done.gdb
+    objects = done.report["waits"]["in_peak"]["objects"]
+    (one,) = (o for o in objects if o["kind"] == "wake-up" and "emit" in o["path"])
+    by_reader = sum(h["cycles"] for h in one["holders"] if "drain" in h["path"])
+    assert by_reader > one["cycles"] / 2, done.gdb
+    assert {tuple(h["path"][:2]) for h in one["holders"] if "emit" in h["path"]} <= {
+        ("emit", "handle")
+    }, "a call that comes back to a probe has its name"
 
 
 @IN_LLDB_AT_NIGHT

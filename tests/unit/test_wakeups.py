@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import replace
+
+import pytest
 
 from darc.analyses.waits import merge
 from darc.analyses.wakeups import sleeps_of, waits_and_sleeps_of
@@ -228,3 +231,37 @@ def test_a_thread_that_was_woken_may_wait_for_whoever_has_its_processor() -> Non
         ((ran,),) = (handed.behind,)
         assert ran.by is not None
         assert (ran.role, ran.by.name, ran.end - ran.start) == (Role.RAN, "hog", 2 * MS)
+
+
+class Callers(Names):
+    """A stack's pointer says who stands there."""
+
+    def path(self, stack: Stack, within: str | None) -> tuple[str, ...]:
+        return (("flush", "handle"), ("serve",), ("other", "handle"))[stack.pointer]
+
+
+@pytest.mark.parametrize("by", [By.TASK, By.INTERRUPT])
+def test_who_was_in_the_same_call_has_passed_its_wake_up_on(by: By) -> None:
+    """As writers of a full pipe do, each to the next."""
+    root, _ = samples.tree()
+    write = dataclasses.replace(root.find("1.7.1").function, module="libc.so.6")
+    own = root.find("1.7").add_child(write, samples.site(17))
+    here, elsewhere, besides = (Stack(pointer, 0, (), 1) for pointer in range(3))
+    reader = replace(woken(8 * MS, by, thread=9), stack=elsewhere)
+    second = replace(woken(9 * MS, thread=8), stack=here, before=reader)
+    first = replace(woken(10 * MS), stack=here, before=second)
+    role = Role.WOKE if by is By.TASK else Role.INTERRUPT
+    siblings = Role.WOKE, ("flush", "handle")
+    for last, expected in (
+        (first, {siblings: 2 * MS, (role, ("serve",)): 5 * MS}),
+        (replace(first, stack=besides), {(Role.WOKE, ("other", "handle")): 7 * MS}),
+        (replace(first, before=None), {siblings: 7 * MS}),
+        (replace(first, before=replace(second, time=2 * MS)), {siblings: 7 * MS}),
+    ):
+        one = process_op(wakers=(last,), off=(asleep(3 * MS, 11 * MS),))
+        one = replace(one, spans=(Span(own, MS, 12 * MS),))
+        (sleep,) = merge([one], "handle", Callers(), waits_and_sleeps_of).objects
+        assert sleep.path == ("write_out", "flush", "handle")
+        known = {(h.role, h.path): h.cycles for h in sleep.holders}
+        assert known.pop((Role.HANDED_OVER, ())) == MS
+        assert known == expected
