@@ -48,6 +48,7 @@ from darc.views.waitsview import (
     is_due_to_somebody,
     is_outsider_untold,
     is_processor_untold,
+    processor_text,
     quota_text,
     waited_text,
 )
@@ -441,6 +442,8 @@ def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style)
             lines.append(Text(f"  {quota}"))
         if told := explained_text(explain(path, snapshot), snapshot):
             lines.append(Text(f"  {told}"))
+    if paths and (had := _others_had_it(snapshot)) is not None:
+        lines.append(Text(f"  {had}"))
     who = _who_was_behind(snapshot, style) if cause == "root cause" else None
     if who is not None and paths:
         lines.append(Text(f"  {who} ('darc waits')"))
@@ -451,6 +454,17 @@ def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style)
 
 _MUCH = 0.25
 """Of all time: a wait of which that is known of somebody is told with the paths."""
+
+
+def _others_had_it(snapshot: Snapshot) -> str | None:
+    """For how long a process's threads waited for a processor, where that is much, and no cause
+    says it: a call that is blocked until it is woken seems to be so until it goes on."""
+    kept, waits = snapshot.ops, snapshot.waits
+    if kept is None or waits is None or not kept.sees_waits or kept.sees_wake_ups:
+        return None
+    if any(path.ending.cause is Cause.PREEMPTION for path in snapshot.paths):
+        return None
+    return processor_text(waits) if 2 * waits.without_processor > waits.ready else None
 
 
 def _who_was_behind(snapshot: Snapshot, style: Style) -> str | None:

@@ -182,6 +182,20 @@ def object_text(one: WaitedFor, show: Callable[[str], str]) -> str:
     return _KINDS[one.kind] + (f" {show(one.name)}" if one.name else "")
 
 
+_MUCH = 0.25
+"""Of all time without a processor: so much is told, as all else took longer by it."""
+
+
+def processor_text(waits: Waits) -> str | None:
+    """Where calls were much longer as others had the processor: for how long."""
+    if waits.ready <= _MUCH * waits.cycles:
+        return None
+    had = "others had the processor: these calls' threads were awake without one"
+    if 2 * waits.without_processor > waits.ready:
+        had = "others had the processor when these calls' threads were woken, which waited"
+    return f"{had} for {100 * waits.ready / waits.cycles:.0f} % of the time"
+
+
 def waited_text(one: WaitedFor, cycles: int, show: Callable[[str], str]) -> str:
     """What was waited for, for what part of all ``cycles``, and who had it."""
     if one.kind is ObjectKind.CALL:

@@ -15,13 +15,16 @@ from darc.model.waits import over_paths
 from darc.model.why import Answer, Suspect, Tail, Verdict, Why
 from darc.views.setview import making_told
 from darc.views.treeview import decided, ending_text
-from darc.views.waitsview import is_due_to_somebody, moments_text, quota_text, waited_text
+from darc.views.waitsview import (
+    is_due_to_somebody,
+    moments_text,
+    processor_text,
+    quota_text,
+    waited_text,
+)
 from darc.views.words import calls_text, cost_text, functions_text, typed, way
 
 Show = Callable[[str], str]
-
-_MUCH = 0.25
-"""Of their time without a processor: so much is told, as all else took longer by it."""
 
 _MOSTLY = 0.5
 """Of the time without a processor: a quota that took so much is told."""
@@ -177,12 +180,8 @@ def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
     if waits is None or not kept.sees_waits or not waits.cycles:
         return
     is_told = is_quota or any(path.ending.cause is Cause.PREEMPTION for path in found.paths)
-    if not is_told and waits.ready > _MUCH * waits.cycles:
-        part = f"{100 * waits.ready / waits.cycles:.0f} %"
-        had = "others had the processor: these calls' threads were awake without one"
-        if 2 * waits.without_processor > waits.ready:
-            had = "others had the processor when these calls' threads were woken, which waited"
-        yield Text(f"    {had} for {part} of the time")
+    if not is_told and (told := processor_text(waits)) is not None:
+        yield Text(f"    {told}")
     for one in [one for one in over_paths(waits) if is_due_to_somebody(one)][:1]:
         if one.cycles >= _LEAST_WAIT * waits.cycles:
             told = waited_text(one, waits.cycles, show)

@@ -680,6 +680,22 @@ def test_who_was_behind_is_told_with_the_paths(*, has_paths: bool, share: int) -
         assert line.endswith(f"is sure, but its calls {said} ('darc waits')")
 
 
+@pytest.mark.parametrize("share", [80, 20])
+def test_that_woken_threads_had_no_processor_is_told_with_the_paths(share: int) -> None:
+    """A call seems to be blocked for longer by it."""
+    whole = ops.snapshot()
+    assert whole.ops is not None
+    late = Holder(Role.HANDED_OVER, "", (), 10 * share, 5, ())
+    sleep = WaitedFor(ObjectKind.WAKE_UP, "", ("read",), 10 * share, 5, 5, (late,))
+    kept = dataclasses.replace(whole.ops, sees_waits=True)
+    shown = dataclasses.replace(whole, ops=kept, waits=Waits(10, 1000, (sleep,)))
+    told = (
+        "  others had the processor when these calls' threads were woken, which waited for 80 % of "
+        "the time"
+    )
+    assert (told in render.paths(shown, PLAIN).splitlines()) == (share == 80)
+
+
 def test_a_path_that_few_votes_led_to_is_a_possible_cause() -> None:
     snapshot = ops.snapshot()
     assert snapshot.ops is not None
