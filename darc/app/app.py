@@ -83,7 +83,7 @@ class App:
         self._is_killed = False
         """Whether the user has asked for the program's end at this stop."""
         self._stay = Stay(target, self.emit)
-        self._leaving = Leaving(target, self._stay, self.emit, lambda: self._tell(Message.END))
+        self._leaving = Leaving(target, self._stay, self.emit, self._tell_as_it_leaves)
         self._told_signals: set[str] = set()
         """Those that the user was told have stopped the program."""
         target.when_modules_change(self._modules_changed)
@@ -668,6 +668,19 @@ class App:
             self.emit(render.paths(shown, style))
         else:
             self.emit((early_end if what is Message.END else status)(shown, style))
+
+    def _tell_as_it_leaves(self) -> None:
+        """Shows what is known as the debugger ends, or lets the program go: also a profile of f0,
+        for which nobody can ask any more."""
+        self._tell(Message.END)
+        session = self._session
+        if session is None or self._pursuit is not None:
+            return
+        shown = session.snapshot(lines=False)
+        is_profile = shown.profile is not None and shown.profile.count and not shown.parts
+        if is_profile and not shown.paths:
+            style = Style(self.width, self.colour, self._parameters.verbose)
+            self.emit(render.histogram(shown, style))
 
 
 def _numbers(shown: Snapshot) -> bool:

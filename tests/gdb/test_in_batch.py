@@ -69,6 +69,15 @@ ANALYSES = {
     "why": "darc why --time 20min",
 }
 
+COMMANDS = {**ANALYSES, "start": "darc start handle --start-ops 1000000"}
+
+SHOWN = {
+    "walk": r"^  1  main 100\.0% → handle",
+    "profile": r"^1 .* handle$",
+    "why": r"^(1 )?handle: \d+ of \d+ calls take about ",
+    "start": r"^ +peak +bins +latency +calls +share$",
+}
+
 
 def _check(analysis: str, done: debugger.Done) -> None:
     """Whether ``handle``'s calls are known, as far as they were when the program ended."""
@@ -109,31 +118,21 @@ def test_a_limit_for_all_of_it(analysis: str, tmp_path: Path) -> None:
     _check(analysis, done)
 
 
-@pytest.mark.parametrize("analysis", ANALYSES)
+@pytest.mark.parametrize("analysis", SHOWN)
 def test_what_is_known_as_gdb_is_told_to_end(analysis: str, tmp_path: Path) -> None:
     """As by ``timeout``: it is shown before gdb goes. The program tells gdb so by itself."""
     program = compiled(tmp_path, SOURCE)
-    done = debugger.debug(tmp_path, program, ("3000", "told"), [ANALYSES[analysis], "run"])
-    shown = {
-        "walk": r"^  1  main 100\.0% → handle",
-        "profile": r"^1 .* handle$",
-        "why": r"^(1 )?handle: \d+ of \d+ calls take about ",
-    }
-    assert re.search(shown[analysis], done.gdb, re.M), done.gdb
+    done = debugger.debug(tmp_path, program, ("3000", "told"), [COMMANDS[analysis], "run"])
+    assert re.search(SHOWN[analysis], done.gdb, re.M), done.gdb
 
 
-@pytest.mark.parametrize("analysis", ANALYSES)
+@pytest.mark.parametrize("analysis", SHOWN)
 def test_what_is_known_as_the_script_ends(analysis: str, tmp_path: Path) -> None:
     """A breakpoint of the user's ends the wait, and no command comes behind it."""
     program = compiled(tmp_path, SOURCE)
-    commands = ["break tracer", ANALYSES[analysis], "run"]
+    commands = ["break tracer", COMMANDS[analysis], "run"]
     done = debugger.debug(tmp_path, program, ("3000", "told"), commands)
-    shown = {
-        "walk": r"^  1  main 100\.0% → handle",
-        "profile": r"^1 .* handle$",
-        "why": r"^(1 )?handle: \d+ of \d+ calls take about ",
-    }
-    assert re.search(shown[analysis], done.gdb, re.M), done.gdb
+    assert re.search(SHOWN[analysis], done.gdb, re.M), done.gdb
 
 
 @debugger.IN_BOTH
