@@ -120,7 +120,7 @@ class RoundOps:
         if known is None or of is not self._kept or (asks and not asked):
             kept = self._kept
             namer = ProgramNames(self._program, kept.threads, kept.outsiders, self._own_back)
-            divide = waits_and_sleeps_of
+            divide = functools.partial(waits_and_sleeps_of, off_of=self._switches.off)
             if self._kept.sees_wake_ups:
                 divide = functools.partial(sleeps_of, behind=Behind(self._kept))
             sample = self._kept.sample(kept_as)

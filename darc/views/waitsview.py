@@ -120,6 +120,8 @@ def _holder_lines(
     rest = holder.cycles - sum(one.cycles for one in holder.behind)
     is_untold = holder.role is Role.HANDED_OVER and bool(holder.behind)
     is_untold = is_untold and rest * _LEAST_BEHIND >= whole and rest > _LEAST_UNTOLD * holder.cycles
+    if holder.role is Role.SLEPT:  # whatever the other one waits for
+        kind = ObjectKind.WAKE_UP
     for number, one in enumerate(behind):
         is_last = number == len(behind) - 1 and not is_untold
         yield from _holder_lines(one, kind, whole, guides, is_last, show)
@@ -210,7 +212,19 @@ def waited_text(one: WaitedFor, cycles: int, show: Callable[[str], str]) -> str:
     most = most_of(one)
     whole = most.cycles >= _NEARLY_ALL * one.cycles
     of_it = "" if whole else f"{100 * most.cycles / one.cycles:.0f} % of that "
-    return f"{text}, {of_it}{holder_text(most, one.kind, show)}"
+    text = f"{text}, {of_it}{holder_text(most, one.kind, show)}"
+    last = _last_in_chain(most)
+    return text if last is most else f"{text}, itself {holder_text(last, ObjectKind.WAKE_UP, show)}"
+
+
+def _last_in_chain(holder: Holder) -> Holder:
+    """Whom a thread has waited for itself most of the time, and so on; ``holder`` for nobody."""
+    slept = sum(one.cycles for one in holder.behind if one.role is Role.SLEPT)
+    whom = [who for one in holder.behind for who in one.behind if one.role is Role.SLEPT]
+    whom = [who for who in whom if who.role is Role.WOKE]
+    if not whom or 2 * slept < holder.cycles:
+        return holder
+    return _last_in_chain(max(whom, key=lambda who: who.cycles))
 
 
 _NEARLY_ALL = 0.9

@@ -353,6 +353,75 @@ int main(void)
 """Each writer that the reader's room was left for wakes the next one."""
 
 
+TWO_LOCKS = """
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+#define NOINLINE __attribute__((noinline, noclone))
+static pthread_mutex_t outer = PTHREAD_MUTEX_INITIALIZER, inner = PTHREAD_MUTEX_INITIALIZER;
+static volatile unsigned long sum;
+NOINLINE void compact(void)
+{
+    pthread_mutex_lock(&inner);
+    nanosleep(&(struct timespec){0, 8000000}, 0);
+    pthread_mutex_unlock(&inner);
+    sum++;
+}
+NOINLINE void store(void)
+{
+    pthread_mutex_lock(&outer);
+    pthread_mutex_lock(&inner);
+    pthread_mutex_unlock(&inner);
+    pthread_mutex_unlock(&outer);
+    sum++;
+}
+NOINLINE void handle(unsigned op)
+{
+    pthread_mutex_lock(&outer);
+    sum += op;
+    pthread_mutex_unlock(&outer);
+}
+static void *compactor(void *unused)
+{
+    for (;; usleep(20000))
+        compact();
+    return unused;
+}
+static void *storer(void *unused)
+{
+    for (;; usleep(3000))
+        store();
+    return unused;
+}
+int main(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, 0, compactor, 0);
+    pthread_create(&thread, 0, storer, 0);
+    for (unsigned op = 0; op < 400000; op++, usleep(300))
+        handle(op);
+}
+"""
+"""Who holds the lock that calls wait for waits for another one himself."""
+
+
+@IN_LLDB_AT_NIGHT
+@needs_privilege
+def test_whom_the_holder_of_a_lock_waits_for(tmp_path: Path) -> None:
+    commands = ["darc start handle --start-ops 1000 --peak last", "run", debugger.mark("waits")]
+    commands += ["darc waits", debugger.mark("rest"), debugger.REPORT, "kill"]
+    done = debugger.debug(tmp_path, compiled(tmp_path, TWO_LOCKS), (), commands)
+    assert done.report is not None, done.gdb
+    objects = done.report["waits"]["in_peak"]["objects"]
+    (one,) = (o for o in objects if o["kind"] == "lock" and o["name"] == "outer")
+    holders = [h for h in one["holders"] if h["path"][:1] == ["store"]]
+    behind = [who for h in holders for slept in h["behind"] for who in slept["behind"]]
+    assert sum(who["cycles"] for who in behind) > one["cycles"] / 2, done.gdb
+    assert {who["path"][0] for who in behind} == {"compact"}, done.gdb
+    assert re.search(r"woken by task \d+ .*in compact ← compactor: ", done.section("waits"))
+    assert re.search(r"in store ← storer: \d+ calls, itself woken by task .* in compact", done.gdb)
+
+
 @IN_LLDB_AT_NIGHT
 @needs_privilege
 def test_writers_of_a_full_pipe_wait_for_its_reader(tmp_path: Path) -> None:

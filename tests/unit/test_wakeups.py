@@ -10,6 +10,7 @@ import pytest
 
 from darc.analyses.waits import merge
 from darc.analyses.wakeups import sleeps_of, waits_and_sleeps_of
+from darc.model.offtimes import OffTimes
 from darc.model.ops import By, Event, ObjectKind, Off, OffReason, Op, OpClass, Ran, Span, Stack
 from darc.model.waits import Role
 from tests.unit import samples
@@ -265,3 +266,42 @@ def test_who_was_in_the_same_call_has_passed_its_wake_up_on(by: By) -> None:
         known = {(h.role, h.path): h.cycles for h in sleep.holders}
         assert known.pop((Role.HANDED_OVER, ())) == MS
         assert known == expected
+
+
+def held(since: int, until: int, by: int) -> list[Event]:
+    """Of a lock that an op waited for, and ``by`` released."""
+    release = replace(begun(until, ObjectKind.LOCK), is_release=True, thread=by)
+    return [begun(since, ObjectKind.LOCK), release]
+
+
+def chain_of(one: Op, others: Mapping[int, OffTimes]) -> list[tuple[int, int]]:
+    """Who is behind the first part of its wait, and for how long, and so on."""
+
+    def off_of(thread: int, start: int, end: int) -> OffTimes | None:
+        assert start < 2 * MS < end <= 10 * MS, "from where it may have run"
+        return others.get(thread)
+
+    part, found = waits_and_sleeps_of(one, off_of)[0].parts[0], []
+    while part.behind:
+        (slept,) = part.behind
+        assert slept.role is Role.SLEPT
+        (part,) = slept.behind
+        assert part.by is not None
+        found.append((part.by.thread, part.end - part.start))
+    return found
+
+
+def test_whom_the_holder_of_a_lock_waited_for_itself() -> None:
+    one = process_op(*held(2 * MS, 10 * MS, by=8), wakers=(), off=(asleep(2 * MS, 10 * MS),))
+    inner = OffTimes((asleep(MS, 9 * MS),), wakers=(woken(9 * MS, thread=9),))
+    innermost = OffTimes((asleep(MS, 8 * MS),), wakers=(woken(8 * MS, thread=10),))
+    assert chain_of(one, {8: inner}) == [(9, 7 * MS)]
+    assert chain_of(one, {8: inner, 9: innermost}) == [(9, 7 * MS), (10, 6 * MS)]
+    itself = OffTimes((asleep(MS, 8 * MS),), wakers=(woken(8 * MS, thread=1),))
+    assert chain_of(one, {8: inner, 9: itself}) == [(9, 7 * MS)], "the op's own thread"
+    timer = OffTimes((asleep(MS, 9 * MS),), wakers=(woken(9 * MS, By.INTERRUPT),))
+    shortly = OffTimes((asleep(MS, 5 * MS),), wakers=(woken(5 * MS, thread=9),))
+    unknown = OffTimes((asleep(MS, 9 * MS),), wakers=None)
+    for known in (timer, shortly, unknown):
+        assert chain_of(one, {8: known}) == []
+    assert chain_of(one, {}) == []
