@@ -70,6 +70,7 @@ class GuardPads:
         Raises:
             UnsupportedError: an unwinder is among those: it would find pads on the stack.
         """
+        self._renew()
         guarded = self._guarded()
         problems = []
         places = list(self._places(self._program))
@@ -87,6 +88,15 @@ class GuardPads:
             if kind is not Guard.END:
                 problems.append(f"{name}: {why}")
         return problems
+
+    def _renew(self) -> None:
+        """Those whose files were unloaded stand again where these are back: a plugin may have
+        an unwinder of its own. Where other code is there by now, none stands."""
+        with self._patcher.together():
+            for address, (_, patch) in list(self._standing.items()):
+                if patch.cell is None and not self._patcher.renew(patch):
+                    self._patcher.deactivate(patch)
+                    del self._standing[address]
 
     def take_back(self, is_wanted: Callable[[Patch], bool]) -> None:
         """Takes those out that are wanted; :meth:`put` may put others in their places."""

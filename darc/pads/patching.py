@@ -12,6 +12,7 @@ import contextlib
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from darc.agent.memory import AgentMemory
 from darc.code.architecture import Instruction, Site
@@ -21,6 +22,8 @@ from darc.model.errors import DarcError, TargetError
 from darc.target.target import Place, State, Target
 
 _TRAP = b"\xcc"
+
+_Code: TypeAlias = bytes
 
 
 @dataclass
@@ -51,6 +54,8 @@ class Patch:
     """For a call among f0's first instructions: the constant in f0's pad that leads to it, which
     is changed instead of the code."""
     cell_value: int = 0
+    code: _Code = b""
+    """What stood from its address to its end, since it was first put there."""
     active: bool = False
     was_active: bool = False
     """Whether it ever was."""
@@ -142,6 +147,34 @@ class Patcher:
             self._program.live.patches.pop(patch.address, None)
             raise
 
+    def renew(self, patch: Patch) -> bool:
+        """Puts a patch in again whose file was unloaded, and loaded again in the same place. Where
+        nothing is there now, it is to be asked again. ``False``: there is other code.
+
+        Raises:
+            TargetError: a thread stands in it and cannot be moved.
+        """
+        if self._paused:
+            return True  # to be asked again when it was resumed
+        if patch.through is not None and not self.renew(patch.through):
+            return False
+        try:
+            live = self._target.memory.read(patch.address, max(len(patch.code), len(patch.bytes)))
+        except TargetError:
+            patch.in_place = False
+            return True
+        there = live[: len(patch.bytes)]
+        if patch.in_place and there in (patch.bytes, _TRAP + patch.bytes[1:]):
+            return True
+        if not patch.code or not live.startswith(patch.code):
+            return False
+        patch.in_place = False
+        if patch.active:
+            self._try(patch)
+        else:
+            self.activate(patch)
+        return True
+
     def deactivate(self, patch: Patch) -> None:
         """The place's own bytes are back for good."""
         if not patch.active:
@@ -223,6 +256,8 @@ class Patcher:
             self._target.memory.flush()  # another patch may have stood there until now
         if self._tables.raw(patch.address, len(live))[1:] != live[1:]:
             raise _DeferredError  # the debugger has a breakpoint of its own there, for a while
+        if not patch.code:
+            patch.code = self._target.memory.read(patch.address, patch.end - patch.address)
         self._move_threads(patch)
         # In this order: the debugger may be killed in between, and another one has to find it.
         self._target.journal.patches([patch.place])
