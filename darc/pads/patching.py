@@ -161,7 +161,7 @@ class Patcher:
         try:
             live = self._target.memory.read(patch.address, max(len(patch.code), len(patch.bytes)))
         except TargetError:
-            patch.in_place = False
+            patch.in_place = patch.in_place and self._runs_untold()
             return True
         there = live[: len(patch.bytes)]
         if patch.in_place and there in (patch.bytes, _TRAP + patch.bytes[1:]):
@@ -295,15 +295,20 @@ class Patcher:
             elif live == patch.original:
                 self.vanished[self._program.names.function_at(patch.address).name] = None
         except TargetError:
-            is_running = self._target.state is State.RUNNING  # some call it so until they tell
-            if is_running and not self._target.memory.is_there(self._tables.base):
-                patch.in_place = True  # it has been let go on, with the patch in its code
+            if self._runs_untold():
+                patch.in_place = True
                 raise
             # Else its file was unloaded.
         if self._taken is None:
             self._forget(patch.index)
         else:
             self._taken.add(patch.index)
+
+    def _runs_untold(self) -> bool:
+        """Whether it was let go on, with patches in its code, and nothing of it can be read now: a
+        debugger may call it running that stands, until it has told somebody of the stop."""
+        is_running = self._target.state is State.RUNNING
+        return is_running and not self._target.memory.is_there(self._tables.base)
 
     def _forget(self, index: int) -> None:
         """The tables say that a site is not patched, if they are still there."""

@@ -28,6 +28,7 @@ class World:
         self.f0 = 0
         self.problems: dict[int, str] = {}
         self.refused: set[int] = set()
+        self.replaced: set[int] = set()
         self.done: list[tuple[str, int]] = []
         self.guards = GuardPads(
             FakeTarget(),
@@ -59,6 +60,9 @@ class World:
 
     def deactivate(self, patch: Patch) -> None:
         self.done.append(("deactivate", patch.address - BEHIND_ENDBR))
+
+    def renew(self, patch: Patch) -> bool:
+        return patch.address - BEHIND_ENDBR not in self.replaced
 
     def lead_back(self, patch: Patch) -> None:
         self.done.append(("lead back", patch.address - BEHIND_ENDBR))
@@ -151,3 +155,12 @@ def test_code_that_guards_cover_is_known_before_they_stand(world: World) -> None
         assert not world.guards.cover(range(first.start - 5, first.start))
         assert not world.guards.cover(range(SWITCH, SWITCH + 9)), "none can stand there"
         world.guards.put_waits()
+
+
+def test_where_another_file_was_loaded_a_new_one_is_made(world: World) -> None:
+    world.guards.put()
+    world.replaced.add(RAISE)
+    world.done.clear()
+    world.guards.put()
+    assert world.done == [("deactivate", RAISE), ("make", RAISE), ("activate", RAISE)]
+    assert sorted(world.standing) == [RAISE, JUMP]

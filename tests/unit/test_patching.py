@@ -223,6 +223,49 @@ def test_a_call_under_somebody_elses_breakpoint_gets_its_own_target_back(world: 
     assert world.code()[:5] == b"\xcc" + call[1:]
 
 
+@pytest.mark.parametrize("at_stop", [False, True])
+def test_a_file_that_is_loaded_again_gets_its_patch_again(world: World, *, at_stop: bool) -> None:
+    """In the same place; where other code is there it is not for that."""
+    patch = world.patch()
+    world.patcher.activate(patch)
+    assert world.patcher.renew(patch), "it stands"
+    world.target.memory.write(CODE, OWN)
+    if at_stop:
+        world.patcher.pause()
+        assert world.patcher.renew(patch)
+        assert world.code() == OWN
+        world.patcher.resume()
+    else:
+        assert world.patcher.renew(patch)
+    assert world.code() == JUMP + OWN[5:]
+    world.target.memory.write(CODE, OWN[::-1])
+    assert not world.patcher.renew(patch)
+    assert world.code() == OWN[::-1]
+
+
+def test_a_file_that_is_not_there_may_come_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patch = world.patch()
+    world.patcher.activate(patch)
+    with monkeypatch.context() as unloaded:
+        read = world.target.memory.read
+
+        def fails(address: int, size: int) -> bytes:
+            if address == CODE:
+                raise TargetError("nothing is there")
+            return read(address, size)
+
+        unloaded.setattr(world.target.memory, "read", fails)
+        assert world.patcher.renew(patch)
+        world.patcher.pause()
+        world.patcher.resume()
+        assert not patch.active
+    world.target.memory.write(CODE, OWN)
+    assert world.patcher.renew(patch)
+    assert world.code() == JUMP + OWN[5:]
+
+
 def test_code_that_has_changed_is_not_patched(world: World) -> None:
     world.target.memory.write(CODE, b"\x11" * 8)
     patch = world.patch()
