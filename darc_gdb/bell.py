@@ -75,6 +75,8 @@ class GdbBell(Bell):
         """The program's own signal of that name has come, and gdb has not stopped."""
         self._passed: frozenset[int] = frozenset()
         """Signals of :data:`~darc.debuggee.bell.ASKED_FOR` that are caught for that."""
+        self._unstopped: dict[str, bool] = {}
+        """Those that have come, at which gdb is told not to stop; and whether it told of them."""
 
     def announce(self) -> None:
         """Tells gdb of it."""
@@ -199,11 +201,26 @@ class GdbBell(Bell):
         name = signal.Signals(now).name
         if now in self._passed and procfs.catches(int(gdb.selected_inferior().pid), now):
             self.passed_on(name)
+            self._stop_no_more(name)
             return False
         stops, tells, _ = _handled(name)
         if tells:
             gdb.write(f"\nThread received signal {name}.\n")
         return self._deciding.stays(Outcome.STOP if stops else Outcome.CONTINUE)
+
+    def _stop_no_more(self, name: str) -> None:
+        """gdb passes it on by itself until :meth:`disarm`: where it comes more often than gdb stops
+        and goes on, handlers that may be interrupted by it are nested until there is no stack."""
+        _, tells, _ = _handled(name)
+        self._unstopped[name] = tells
+        gdb.execute(f"handle {name} nostop noprint pass", to_string=True)
+        self._catch_anew()
+
+    def _stop_again(self) -> None:
+        for name, tells in self._unstopped.items():
+            if _handled(name) == (False, False, True):  # else the user has said otherwise
+                gdb.execute(f"handle {name} stop {'' if tells else 'no'}print", to_string=True)
+        self._unstopped.clear()
 
     def arm_interrupt(self, handler: Callable[[], Outcome]) -> None:
         """``handler`` decides, with all threads stopped, after :meth:`interrupt`. The user's own
@@ -236,6 +253,7 @@ class GdbBell(Bell):
     @translated
     def disarm(self) -> None:
         self._handler = None
+        self._stop_again()
         self._catch_no_more()
         self._deciding.bury()
 

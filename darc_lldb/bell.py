@@ -13,7 +13,7 @@ from darc.target.bell import Bell, answer
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_lldb.inferior import Inferior
-from darc_lldb.ownstops import KEPT, Handling, Reason
+from darc_lldb.ownstops import KEPT, PASSED, Handling, Reason
 
 
 @own_thread
@@ -39,6 +39,8 @@ class LldbBell(Bell):
         """Its signals, and what lldb did with each of them before."""
         self._before = bells.EarlierBells()
         self._handler: Callable[[], Outcome] | None = None
+        self._unstopped: dict[int, Handling] = {}
+        """What lldb is to do again with those of :meth:`stop_no_more`."""
         self._kept: dict[int, Handling] = {}
         """What lldb is to do again with those of :meth:`keep`."""
 
@@ -90,11 +92,22 @@ class LldbBell(Bell):
         self._number, self._process = 0, None
         self._kept.clear()
 
+    def stop_no_more(self, process: lldb.SBProcess, number: int) -> None:
+        """lldb passes one of the program's own on by itself until :meth:`disarm`: where it comes
+        more often than lldb stops and goes on, handlers are nested until there is no stack."""
+        if number not in self._signals and number not in self._unstopped:
+            self._unstopped[number] = Handling.of(process, number)
+            PASSED.apply(process, number)
+
     def _take_back(self, *, may_ask: bool) -> None:
         self._handler = None
         signals, self._signals = self._signals, {}
+        unstopped, self._unstopped = self._unstopped, {}
         if not may_ask or self._process is None:
             return
+        for number, before in unstopped.items():
+            if Handling.of(self._process, number) == PASSED:  # else the user has said otherwise
+                before.apply(self._process, number)
         for number in signals.keys() - self._kept.keys():
             signals[number].apply(self._process, number)
 

@@ -83,6 +83,9 @@ class Handling:
 KEPT = Handling(stop=True, suppress=True, notify=False)
 """A signal that stops the program for darc, and that it does not get."""
 
+PASSED = Handling(stop=False, suppress=False, notify=False)
+"""One that it gets, and that stops nothing."""
+
 
 class OwnBreakpoints:
     """Breakpoints by what they are for. None is deleted but by :meth:`delete_spent`, as it is not

@@ -216,6 +216,8 @@ class Stopping:
                 f"darc: {signal.Signals(number).name} is passed on to the program, which has a "
                 "handler for it: in batch the analysis goes on"
             )
+        if (process := self._inferior.process) is not None:
+            self.bell.stop_no_more(process, number)
         return Outcome.CONTINUE
 
     def _arrived(self) -> Outcome:
