@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
-
 import lldb
 
 from darc.target.outcome import Outcome
@@ -28,6 +26,6 @@ class StopHook:
             return True
         try:
             return target.at_stop(context.thread) is Outcome.STOP
-        except Exception:
-            stream.Print(f"darc: internal error\n{traceback.format_exc()}")
+        except Exception as error:  # told to the user, in one place
+            target.inferior.listeners.failed(error)
             return True

@@ -9,6 +9,7 @@ import pytest
 
 from darc.app import commands
 from darc.app.parameters import PARAMETERS, Parameter
+from fixtures.build import build
 from tests.lldb.runner import Done, debug, mark
 
 
@@ -62,6 +63,29 @@ def test_errors_are_one_line(command: str, line: str, tmp_path: Path) -> None:
     assert line in shown
     assert "Traceback" not in done.gdb
     assert done.status == 1
+
+
+BROKEN = """
+import lldb
+from darc_lldb import stophook
+(target,) = stophook.TARGETS.values()
+def fail(thread):
+    raise KeyError("no such thing")
+target.at_stop = fail
+"""
+
+
+@pytest.mark.parametrize("verbose", ["off", "on"])
+def test_errors_of_the_stop_hook_are_those_of_commands(verbose: str, tmp_path: Path) -> None:
+    script = tmp_path / "broken.py"
+    script.write_text(BROKEN)
+    begin = [f"command script import {script}", f"set darc verbose {verbose}"]
+    done = debug(
+        tmp_path, build("mixture"), (), [*begin, "breakpoint set -n main", "process launch"]
+    )
+    told = "darc: internal error: KeyError('no such thing') ('set darc verbose on' shows where)"
+    assert told in done.gdb
+    assert ("Traceback" in done.gdb) is (verbose == "on")
 
 
 def test_settings_are_reached_by_their_short_name(tmp_path: Path) -> None:
