@@ -10,7 +10,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 import gdb
 
@@ -21,12 +21,15 @@ from darc.target.ownthread import any_thread, begin_thread, own_thread
 from darc_gdb import ctrlc
 from darc_gdb.target import GdbTarget
 from darc_gdb.threads import assign
-from kgdb.remote import Remote, Setting
+from kgdb.remote import Remote
 
 _WORD = (1 << 64) - 1
 _PHYSICAL = "Qqemu.PhyMemMode:"
 
 _FORGET_REGISTERS = "maint flush register-cache"
+
+_STAY_IN = "breakpoint always-inserted"
+_PACKET_SIZES = ("remote memory-read-packet-size", "remote memory-write-packet-size")
 
 _PLACES = {
     name: (8 * number, 8)
@@ -103,14 +106,19 @@ class GdbRemote(Remote):
                     quoted = "'" + path.replace("'", "'\\''") + "'"
                     gdb.execute(f"symbol-file {quoted} -o {bias:#x}", to_string=True)
 
-    def set(self, settings: Sequence[Setting]) -> None:
-        for name, value, after in settings:
-            before = gdb.parameter(name) if after is None else after
-            text = ("off", "on")[before] if isinstance(before, bool) else before
-            self._set.insert(0, (name, str(text)))
-            self._setting(name, value)
+    def spare_line(self, longest: int) -> None:
+        # Else gdb takes every breakpoint out and puts it back at each stop, in two packets.
+        self._change(_STAY_IN, "on", ("off", "on")[bool(gdb.parameter(_STAY_IN))])
+        for name in _PACKET_SIZES:  # else of 400 bytes
+            self._change(name, str(longest), "0")
+            self._change(name, "fixed", "limit")
 
-    def unset(self) -> None:
+    def _change(self, name: str, value: str, after: str) -> None:
+        """Of a setting, until :meth:`spare_line_no_more`: it has the value ``after`` then."""
+        self._set.insert(0, (name, after))
+        self._setting(name, value)
+
+    def spare_line_no_more(self) -> None:
         while self._set:
             self._setting(*self._set.pop(0))
 

@@ -37,8 +37,9 @@ class GdbStub:
     """QEMU's gdbstub: it reads and writes everything, and leaves no trace in the machine."""
 
     name = "QEMU"
-    settings: tuple[tuple[str, str, str | None], ...] = ()
-    """Of the debugger, while probes are in; see :meth:`kgdb.remote.Remote.set`."""
+    longest_packet: int | None = None
+    """In bytes, where its line is to be spared while probes are in; see
+    :meth:`kgdb.remote.Remote.spare_line`."""
 
     auto_lookahead: int | None = None
     """See :attr:`darc.pads.backend.PadBackend.auto_lookahead`."""
@@ -108,15 +109,7 @@ class Kgdb(GdbStub):
     """kgdb, over a serial line."""
 
     name = "kgdb"
-    settings = (
-        # Else the debugger takes every breakpoint out and puts it back at each stop, in two
-        # packets; and its packets are of 400 bytes (kgdb's buffer holds 1024).
-        ("breakpoint always-inserted", "on", None),
-        ("remote memory-read-packet-size", "1000", "0"),
-        ("remote memory-read-packet-size", "fixed", "limit"),
-        ("remote memory-write-packet-size", "1000", "0"),
-        ("remote memory-write-packet-size", "fixed", "limit"),
-    )
+    longest_packet = 1000  # its buffer holds 1024
     auto_lookahead = 1  # a pad takes 350 bytes
     blur = "100 ms"  # a hit takes 5 to 20 ms, with a function's call sites there are dozens
     hears_interrupts = False

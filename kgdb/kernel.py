@@ -130,7 +130,8 @@ class Kernel:
         if self.begun:
             return
         self.begun = True
-        self.remote.set(self.gdbstub.settings)
+        if self.gdbstub.longest_packet is not None:
+            self.remote.spare_line(self.gdbstub.longest_packet)
         self.remote.unlock_by(self.gdbstub.unlock)
 
     def leave(self, is_there: bool = True) -> None:
@@ -143,7 +144,7 @@ class Kernel:
                 self.gdbstub.lock()
         finally:
             self.remote.unlock_by(None)
-            self.remote.unset()
+            self.remote.spare_line_no_more()
 
     def arm_limit(self, handler: Callable[[], Outcome]) -> None:
         """See :meth:`darc.debuggee.debuggee.Debuggee.arm_limit`."""

@@ -8,15 +8,12 @@ ones, or physical ones inside :meth:`Remote.physical`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
 from darc.target.memory import Hidden
 from darc.target.outcome import OnHit, Outcome
 from darc.target.target import Target
-
-Setting = tuple[str, str, str | None]
-"""A setting of the debugger's: the name, the value, the value then (``None``: what it was)."""
 
 
 class Remote(ABC):
@@ -42,12 +39,13 @@ class Remote(ABC):
         ``linux_banner``, at ``value`` there, is ``bias`` higher."""
 
     @abstractmethod
-    def set(self, settings: Sequence[Setting]) -> None:
-        """Changes settings of the debugger until :meth:`unset`."""
+    def spare_line(self, longest: int) -> None:
+        """The line to the machine is slow: memory is read and written in packets of ``longest``
+        bytes, and breakpoints stay in at stops, until :meth:`spare_line_no_more`."""
 
     @abstractmethod
-    def unset(self) -> None:
-        """Undoes :meth:`set`."""
+    def spare_line_no_more(self) -> None:
+        """Undoes :meth:`spare_line`, if there is anything to undo."""
 
     @abstractmethod
     def run_to(
