@@ -13,7 +13,7 @@ from darc.model.errors import TargetError
 from darc.target.bell import Bell, answer
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
-from darc_gdb import later
+from darc_gdb import answers, later
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.inferiors import Inferiors
 from darc_gdb.listeners import Listeners
@@ -177,7 +177,7 @@ class GdbBell(Bell):
         return is_other or procfs.catches(pid, self._signal)
 
     def _withhold(self, name: str) -> None:
-        if _handled(name)[2]:
+        if answers.handling(name)[2]:
             gdb.execute(f"handle {name} nopass", to_string=True)
             self._withheld = name
 
@@ -203,7 +203,7 @@ class GdbBell(Bell):
             self.passed_on(name)
             self._stop_no_more(name)
             return False
-        stops, tells, _ = _handled(name)
+        stops, tells, _ = answers.handling(name)
         if tells:
             gdb.write(f"\nThread received signal {name}.\n")
         return self._deciding.stays(Outcome.STOP if stops else Outcome.CONTINUE)
@@ -302,16 +302,9 @@ class GdbBell(Bell):
         return Outcome.CONTINUE
 
 
-def _handled(name: str) -> tuple[bool, bool, bool]:
-    """Whether gdb stops for the user at a signal, tells of it, passes it on."""
-    listed = gdb.execute(f"info signals {name}", to_string=True).splitlines()[-1].split()
-    stops, tells, passes = (word == "Yes" for word in listed[1:4])
-    return stops, tells, passes
-
-
 def _stopped_at(numbers: Iterable[int]) -> frozenset[int]:
     """Those of these signals at which gdb stops, and which it passes on then."""
-    found = {number: _handled(signal.Signals(number).name) for number in numbers}
+    found = {number: answers.handling(signal.Signals(number).name) for number in numbers}
     return frozenset(number for number, (stops, _, passes) in found.items() if stops and passes)
 
 

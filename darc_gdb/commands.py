@@ -13,7 +13,7 @@ from darc.app import commands, failures
 from darc.app.app import App
 from darc.app.parameters import PARAMETERS, Parameter
 from darc.model.errors import DarcError
-from darc_gdb import ctrlc
+from darc_gdb import answers, ctrlc
 from darc_gdb import target as backend
 from darc_gdb.analysed import at_home
 from darc_gdb.debuggees import check_runnable, choose_debuggee
@@ -295,12 +295,8 @@ def _hook(command: str, action: str, undo: contextlib.ExitStack) -> None:
 
 
 def _lines_of(command: str) -> list[str]:
-    """The user's hook of a command, of which lines of Python keep how they begin."""
-    try:
-        shown = gdb.execute(f"show user hook-{command}", to_string=True)
-    except gdb.error:
-        return []
-    lines = [line.rstrip() for line in shown.splitlines()[1:] if line.strip()]
+    """The user's hook of a command, with darc's own lines as they were defined."""
+    lines = answers.hook_lines(command)
     return [line.strip() if line.startswith("  maintenance darc-") else line for line in lines]
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import gdb
-
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.process import ProcessDebuggee
 from darc.model.errors import UnsupportedError, UsageError
 from darc.target.target import Target
+from darc_gdb import answers
 from darc_gdb.remote import GdbRemote
 from darc_gdb.target import GdbTarget
 
@@ -21,10 +20,10 @@ def choose_debuggee(target: Target) -> Debuggee:
         UsageError: there is no program.
         UnsupportedError: it is one that darc cannot reach.
     """
-    stack = gdb.execute("maint print target-stack", to_string=True)
-    if " - core " in stack:
+    stack = answers.target_stack()
+    if stack.is_core:
         raise UnsupportedError("gdb has a core file: darc needs a program that runs")
-    if " - remote " not in stack and " - extended-remote " not in stack:
+    if not stack.is_remote:
         assert isinstance(target, GdbTarget)
         target.memory.hidden, target.memory.is_local = None, True
         return ProcessDebuggee(target)

@@ -14,7 +14,7 @@ import gdb
 
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, own_thread
-from darc_gdb import ctrlc, later
+from darc_gdb import answers, ctrlc, later
 from darc_gdb.listeners import Listeners
 from darc_gdb.memory import GdbMemory
 from darc_gdb.screen import has_front_end
@@ -206,8 +206,7 @@ def _ask_all_stop() -> bool:
     is a program; without it darc decides at real stops."""
     with contextlib.suppress(gdb.error):
         gdb.execute("maint set target-non-stop off", to_string=True)
-    text = gdb.execute("maint show target-non-stop", to_string=True)
-    return " off" in text.splitlines()[0]
+    return answers.stops_all()
 
 
 def _stands() -> bool:

@@ -18,7 +18,6 @@ import contextlib
 import ctypes
 import functools
 import os
-import re
 import signal
 import sys
 import threading
@@ -29,6 +28,7 @@ import gdb
 
 from darc.debuggee import procfs
 from darc.target.ownthread import begin_thread
+from darc_gdb import answers
 
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGHUP})
 _LOOK_SECONDS = 0.2
@@ -225,11 +225,11 @@ def _make_workers_deaf() -> None:
     if all(_is_deaf(thread) for thread in _workers()):
         return
     with contextlib.suppress(gdb.error):  # some gdb may not have the setting
-        shown = gdb.execute("maint show worker-threads", to_string=True)
+        before = answers.worker_threads()
         gdb.execute("maint set worker-threads 0", to_string=True)
         _wait_for_workers()
-        if (found := re.search(r" is (unlimited|\d+)", shown)) is not None:
-            gdb.execute(f"maint set worker-threads {found[1]}", to_string=True)
+        if before is not None:
+            gdb.execute(f"maint set worker-threads {before}", to_string=True)
 
 
 def _wait_for_workers() -> None:

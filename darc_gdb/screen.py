@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import re
@@ -21,6 +20,7 @@ from darc.target.screen import Screen
 from darc.views import glyphs
 from darc.views.words import message
 from darc_gdb import ctrlc
+from darc_gdb.answers import has_windows
 
 _BETWEEN_LOOKS = 0.1
 """Seconds from one look for a Ctrl-C at a question to the next."""
@@ -47,7 +47,7 @@ class GdbScreen(Screen):
 
     def went_on(self) -> None:
         """The program goes on."""
-        self._has_line = not has_front_end() and not _has_windows()
+        self._has_line = not has_front_end() and not has_windows()
 
     def stopped(self) -> None:
         """It stands still, and gdb writes."""
@@ -104,7 +104,7 @@ class GdbScreen(Screen):
         return is_terminal()
 
     def begins_progress(self) -> bool:
-        self._is_below = is_terminal() and not has_front_end() and not _has_windows()
+        self._is_below = is_terminal() and not has_front_end() and not has_windows()
         return self._is_below
 
     @any_thread
@@ -160,13 +160,6 @@ def has_front_end() -> bool:
         if re.match("--?i(nterpreter)?(=|$)", a)
     ]
     return any(not name.startswith(("console", "tui")) for name in names)
-
-
-def _has_windows() -> bool:
-    """Whether gdb draws windows (TUI): it would not know where the cursor is any more."""
-    with contextlib.suppress(gdb.error):
-        return "not active" not in gdb.execute("info win", to_string=True)
-    return False
 
 
 def _is_programs() -> bool:

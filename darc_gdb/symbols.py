@@ -12,6 +12,7 @@ from darc.code.demangle import without_arguments
 from darc.target.ownthread import Turn, own_thread
 from darc.target.shapes import Member, Shape
 from darc.target.symbols import Symbols
+from darc_gdb import answers
 from darc_gdb.translated import translated
 
 _PLAIN_FILE = re.compile(r"[\w./+~@][\w./+~@ #%=-]*")
@@ -103,9 +104,7 @@ class GdbSymbols(Symbols):
     def functions_of(self, file: str, prefix: str) -> Sequence[str]:
         if not (_PLAIN_FILE.fullmatch(file) and _PLAIN_FUNCTION.fullmatch(prefix or "f")):
             return []
-        before = f"break {file}:"
-        lines = gdb.execute(f"complete {before}{prefix}", to_string=True).splitlines()
-        return [line.removeprefix(before) for line in lines if line.startswith(before)]
+        return answers.completions(f"break {file}:", prefix)
 
 
 class _GdbShape(Shape):

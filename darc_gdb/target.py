@@ -1,13 +1,12 @@
 """The target interface on the GDB Python API.
 
-What gdb is asked for is in parts, a class each; the output of its commands is read in these alone.
+What gdb is asked for is in parts, a class each; what its commands print is read in ``answers.py``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from darc.model.errors import TargetError, UnsupportedError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import Passage, SignalStop, State, Target
+from darc_gdb import answers
 from darc_gdb.bell import GdbBell
 from darc_gdb.breaks import GdbBreaks
 from darc_gdb.calls import Calls
@@ -175,10 +175,9 @@ class GdbTarget(Target):
         self.inferiors.stay_here()
         if gdb.parameter("non-stop"):
             raise UnsupportedError("darc does not work in gdb's non-stop mode: 'set non-stop off'")
-        # Not Inferior.connection: gdb 13 asserts at its exit once that object was made.
-        stack = gdb.execute("maint print target-stack", to_string=True)
+        stack = answers.target_stack()
         self._check_recording(stack)
-        if self.pid is not None and " - native " not in stack:
+        if self.pid is not None and not stack.is_native:
             raise UnsupportedError("darc needs a running program on this machine, not a remote one")
         if self.pid is None:
             raise UnsupportedError("there is no program: 'run' or 'attach' it first")
@@ -197,11 +196,11 @@ class GdbTarget(Target):
 
     def check_goes_on(self) -> None:
         """Before probes come back. Raises UnsupportedError: they may not."""
-        self._check_recording(gdb.execute("maint print target-stack", to_string=True))
+        self._check_recording(answers.target_stack())
 
     @staticmethod
-    def _check_recording(stack: str) -> None:
-        if " - record" in stack:
+    def _check_recording(stack: answers.TargetStack) -> None:
+        if stack.is_recorded:
             raise UnsupportedError(
                 "darc does not work while gdb records: type 'record stop', or 'darc stop'"
             )
@@ -271,8 +270,7 @@ class GdbTarget(Target):
         return self.screen.is_driven or self.is_let_go
 
     def is_between_steps(self) -> bool:
-        shown = gdb.execute("maint info breakpoints", to_string=True)
-        return not re.search(r"^0 ", shown, re.M)
+        return not answers.has_breakpoints_of_a_step()
 
     @property
     @any_thread
