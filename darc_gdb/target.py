@@ -13,6 +13,7 @@ from typing import Any
 
 import gdb
 
+from darc.code.processor import PROGRAMS
 from darc.debuggee import procfs
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError, UnsupportedError
@@ -37,6 +38,9 @@ from darc_gdb.user_breaks import GdbUserBreakpoints
 
 _DEADLY = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGQUIT", "SIGSEGV", "SIGSYS", "SIGTRAP"}
 """What a program does not ask for. It ends in a core file, or in a handler that makes a report."""
+
+_ARCHITECTURE = "i386:x86-64"
+"""What gdb calls the processor that darc knows."""
 
 _AT_FILES = "stop-on-solib-events"
 """gdb's setting: whether it stops where the program loads a file."""
@@ -182,8 +186,8 @@ class GdbTarget(Target):
         if self.pid is None:
             raise UnsupportedError("there is no program: 'run' or 'attach' it first")
         architecture = gdb.selected_frame().architecture().name()
-        if architecture != "i386:x86-64":
-            raise UnsupportedError(f"darc needs a 64-bit x86 program, this one is {architecture}")
+        if architecture != _ARCHITECTURE:
+            raise UnsupportedError(f"darc needs a {PROGRAMS} program, this one is {architecture}")
 
     @property
     def unseen_calls(self) -> str:

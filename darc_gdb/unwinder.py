@@ -8,7 +8,7 @@ import gdb
 import gdb.unwinder
 
 from darc.code.convention import KEPT, WORD
-from darc.code.processor import PROGRAM_COUNTER, STACK_POINTER
+from darc.code.processor import PROGRAM_COUNTER, STACK_POINTER, cfa_of
 from darc.model.errors import DarcError
 
 
@@ -21,7 +21,7 @@ class _FrameId:
 class PadUnwinder(gdb.unwinder.Unwinder):
     """A pad has no frame of its own: its caller is the function whose call it stands in for.
 
-    ``caller(pc, rsp)`` is :meth:`darc.pads.foothold.Foothold.caller`.
+    ``caller(pc, stack)`` is :meth:`darc.pads.foothold.Foothold.caller`.
     """
 
     def __init__(self, caller: Callable[[int, int], tuple[int, int] | None]) -> None:
@@ -30,18 +30,18 @@ class PadUnwinder(gdb.unwinder.Unwinder):
 
     def __call__(self, pending_frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
         pc = int(pending_frame.read_register(PROGRAM_COUNTER)) & WORD
-        rsp = int(pending_frame.read_register(STACK_POINTER)) & WORD
+        stack = int(pending_frame.read_register(STACK_POINTER)) & WORD
         try:
-            found = self._caller(pc, rsp)
+            found = self._caller(pc, stack)
         except DarcError:
             return None
         if found is None:
             return None
         slot, back = found
-        info = pending_frame.create_unwind_info(_FrameId(slot + 8, pc))
+        info = pending_frame.create_unwind_info(_FrameId(cfa_of(slot), pc))
         code = gdb.lookup_type("unsigned long")
         info.add_saved_register(PROGRAM_COUNTER, gdb.Value(back).cast(code))
-        info.add_saved_register(STACK_POINTER, gdb.Value(slot + 8).cast(code))
+        info.add_saved_register(STACK_POINTER, gdb.Value(cfa_of(slot)).cast(code))
         for name in KEPT:
             info.add_saved_register(name, pending_frame.read_register(name))
         return info

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import lldb
 
+from darc.code.processor import PROGRAMS
 from darc.debuggee import bell, procfs
 from darc.model.errors import UnsupportedError
 from darc.target.outcome import Outcome
@@ -31,6 +32,9 @@ from darc_lldb.stopping import Stopping
 from darc_lldb.symbols import LldbSymbols
 from darc_lldb.threads import LldbThreads
 from darc_lldb.user_breaks import LldbUserBreakpoints
+
+_ARCHITECTURE = "x86_64"
+"""What lldb calls the processor that darc knows."""
 
 _ELSEWHERE = (
     "the program is in another PID namespace, where lldb takes its own stops of threads for the "
@@ -110,8 +114,8 @@ class LldbTarget(Target):
         if self.pid is None or not Path(f"/proc/{self.pid}/mem").exists():
             raise UnsupportedError("darc needs a program on this machine, not a remote target")
         architecture = self.inferior.target.GetTriple().partition("-")[0]
-        if architecture != "x86_64":
-            raise UnsupportedError(f"darc needs a 64-bit x86 program, this one is {architecture}")
+        if architecture != _ARCHITECTURE:
+            raise UnsupportedError(f"darc needs a {PROGRAMS} program, this one is {architecture}")
         if not bell.own_pid_for(self.pid):
             raise UnsupportedError(_ELSEWHERE.format(pid=self.pid))
 

@@ -18,11 +18,11 @@ _LARGEST = 1 << 26
 _CHUNK = 1 << 20
 
 
-def find(pid: int, thread: int, rsp: int) -> int | None:
+def find(pid: int, thread: int, stack: int) -> int | None:
     """The thread's fs base, ``None`` when it cannot be told by looking."""
     number = struct.pack("<i", procfs.own_id(pid, thread))
     with procfs.MemoryFile(pid) as memory:
-        for region in _places(procfs.regions(pid), rsp):
+        for region in _places(procfs.regions(pid), stack):
             try:
                 found = _find_in(memory, region, number)
             except TargetError:
@@ -32,14 +32,14 @@ def find(pid: int, thread: int, rsp: int) -> int | None:
     return None
 
 
-def _places(regions: Iterable[Region], rsp: int) -> list[Region]:
+def _places(regions: Iterable[Region], stack: int) -> list[Region]:
     """Private memory: the thread's own stack, from its stack pointer on, then by size."""
     own, others = [], []
     for region in regions:
         if "rw-p" not in region.permissions or Path(region.path).is_absolute():
             continue
-        if region.start <= rsp < region.end:
-            start = rsp & ~15
+        if region.start <= stack < region.end:
+            start = stack & ~15
             own.append(
                 Region(
                     start=start,

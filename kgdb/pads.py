@@ -207,8 +207,8 @@ class KernelPads(PadBackend):
         """Stops the task that rang where it is back in the kernel's own code."""
 
         def on_hit(thread: int) -> Callable[[], Outcome] | None:
-            rsp = self._kernel.target.threads.read_register(thread, STACK_POINTER)
-            if rsp <= slot or rsp >> STACK_SHIFT != slot >> STACK_SHIFT:
+            stack = self._kernel.target.threads.read_register(thread, STACK_POINTER)
+            if stack <= slot or stack >> STACK_SHIFT != slot >> STACK_SHIFT:
                 return None
 
             def stop() -> Outcome:

@@ -168,7 +168,7 @@ class KeptEvent:
     node: int | None
     """The number of the innermost open call below f0, where it is in one."""
     frame: int
-    """What the thread had in rbp,"""
+    """What the thread had in its frame pointer,"""
     stack: int
     """where the return address of the function is,"""
     words: tuple[int, ...]

@@ -15,7 +15,7 @@ from darc.app.finding import Request
 from darc.app.firstcall import FirstCall
 from darc.code.lookup import Lookup
 from darc.code.modules import load_image
-from darc.code.processor import RESULT, STACK_POINTER
+from darc.code.processor import RESULT, STACK_POINTER, slot_at_entry
 from darc.code.program import Program
 from darc.code.spelling import instead, not_found
 from darc.debuggee.debuggee import Debuggee
@@ -328,7 +328,8 @@ class Waiting:
         target = self._target
 
         def called(thread: int) -> Callable[[], Outcome]:
-            word = target.memory.read(target.threads.read_register(thread, STACK_POINTER), 8)
+            stack = target.threads.read_register(thread, STACK_POINTER)
+            word = target.memory.read(slot_at_entry(stack), 8)
             back = int.from_bytes(word, "little")
 
             def follow() -> Outcome:

@@ -147,6 +147,25 @@ class CodeReader(Protocol):
     """The register that tells the threads of a process apart."""
     FRAME_AT_ENTRY: FrameRule
     """Where a frame's CFA is at its function's first instruction."""
+    PROGRAMS: str
+    """What programs of this processor are to the user."""
+    MACHINE: tuple[int, int]
+    """What their ELF files say of it: the class and the machine."""
+    LARGEST: int
+    """Bytes of a part of a file in memory, at most."""
+    LIBUNWIND: str
+    """The processor in the names of libunwind's functions."""
+
+    def slot_of(self, cfa: int) -> int:
+        """The address by which the frame is known whose CFA is ``cfa``: of one that is called with
+        the stack pointer there, which is there again behind its return."""
+
+    def cfa_of(self, slot: int) -> int:
+        """The CFA of the frame that is known by ``slot``."""
+
+    def slot_at_entry(self, stack: int) -> int:
+        """The address by which a frame is known, where its function has the stack pointer
+        ``stack`` at its first instruction, and at the one that returns."""
 
     def decode(self, data: bytes, address: int) -> list[Instruction]:
         """All instructions of ``data``, swept from its first byte."""

@@ -23,8 +23,6 @@ from darc.code.debug_file import DebugFile, build_id_of
 from darc.code.dynamic import Dynamic
 from darc.code.frames import FrameDescriptions
 from darc.code.headers import (
-    LARGEST,
-    MACHINE,
     Content,
     FileContent,
     Headers,
@@ -33,7 +31,7 @@ from darc.code.headers import (
     segment_at,
 )
 from darc.code.pointers import CodePointers
-from darc.code.processor import handed_to_c
+from darc.code.processor import LARGEST, MACHINE, PROGRAMS, handed_to_c
 from darc.code.symbols import FunctionSymbols
 from darc.model.errors import FormatError, UnsupportedError
 
@@ -61,7 +59,7 @@ class Image:
         start = content.read(0, 20)
         machine = (start[4], int.from_bytes(start[18:20], "little")) if len(start) == 20 else None
         if start[:4] == b"\x7fELF" and machine not in (None, MACHINE):
-            raise UnsupportedError(f"{name} is not a 64-bit x86 program, which darc needs")
+            raise UnsupportedError(f"{name} is not a {PROGRAMS} program, which darc needs")
         try:
             self._headers = Headers(content)
         except (ValueError, OverflowError, struct.error, OSError):

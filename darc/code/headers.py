@@ -18,19 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from darc.code.processor import LARGEST, MACHINE
+
 _ELF = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 
-MACHINE = (2, 62)
-"""The class and the machine of a 64-bit x86 program: ELFCLASS64, EM_X86_64."""
-
 _LITTLE_ENDIAN = 1
 _MANY_SECTIONS, _MANY_SEGMENTS = 0xFFFF, 0xFFFF
 """SHN_XINDEX and PN_XNUM: the first section's header has the number."""
-
-LARGEST = 1 << 56
-"""Bytes of a part of a file in memory, at most: no x86 processor maps more for a program."""
 
 NOBITS = 8
 _COMPRESSED = 0x800

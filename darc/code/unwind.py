@@ -1,9 +1,9 @@
 """Who called whom, told from a few words of a stack that were copied out of a running program.
 
-Frame information says where each frame's return address is (System V ABI, AMD64 supplement 3.7),
-as far as the copy reaches. Of registers only the stack pointer and rbp are known; where a function
-between has used rbp for something else, what it leads to is no return address, and the path ends.
-On a whole stack rbp is read where that function has kept it.
+Frame information says where each frame's return address is (of x86-64: System V ABI, AMD64
+supplement 3.7), as far as the copy reaches. Of registers only the stack pointer and the frame
+pointer are known; where a function between has used that for something else, what it leads to is no
+return address, and the path ends. On a whole stack it is read where that function has kept it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from darc.code.frame_rule import FrameRule
-from darc.code.processor import FRAME_POINTER, STACK_POINTER
+from darc.code.processor import FRAME_POINTER, STACK_POINTER, cfa_of, slot_of
 from darc.code.program import Program
 
 MOST_FRAMES = 12
@@ -22,7 +22,7 @@ MOST_ON_A_STACK = 512
 
 def callers(program: Program, stack: int, frame: int, words: Sequence[int]) -> tuple[int, ...]:
     """The return addresses, innermost first, of a thread whose stack pointer is ``stack``, where
-    ``words`` begin with the first one, and whose rbp is ``frame``."""
+    ``words`` begin with the first one, and whose frame pointer is ``frame``."""
     found: list[int] = []
     slot = stack
     while len(found) < MOST_FRAMES:
@@ -34,11 +34,11 @@ def callers(program: Program, stack: int, frame: int, words: Sequence[int]) -> t
         rule = module.image.frames.rule(back - 1 - module.bias)
         if rule is None or rule.through is not None:
             break
-        after = slot + 8
+        after = cfa_of(slot)
         base = _base(rule, after, frame)
         if base is None:
             break
-        above = base + rule.offset - 8
+        above = slot_of(base + rule.offset)
         if above <= slot:
             break
         if rule.register == FRAME_POINTER:
@@ -62,7 +62,7 @@ def path(
     base = None if rule is None else _base(rule, stack, frame)
     if rule is None or base is None or rule.through is not None:
         return (pc,)
-    skipped, rest = divmod(base + rule.offset - 8 - stack, 8)
+    skipped, rest = divmod(slot_of(base + rule.offset) - stack, 8)
     if rest or not 0 <= skipped < len(words):
         return (pc,)
     if rule.register == FRAME_POINTER and (index := (frame - stack) // 8) in range(len(words)):
@@ -98,18 +98,18 @@ def frames(
         )
         if rule is None or base is None or rule.through is not None:
             break
-        slot = base + rule.offset - 8
+        slot = slot_of(base + rule.offset)
         back = word(slot) if slot >= stack else None
         if back is None:
             break
         kept = program.outlines.kept_frame_pointer(look)
-        saved = None if kept is None else word(slot + 8 + kept)
+        saved = None if kept is None else word(cfa_of(slot) + kept)
         if saved is not None:
             frame = saved
         elif rule.register == FRAME_POINTER:
             frame = word(frame) or 0
         found.append(Frame(look, slot))
-        stack, look = slot + 8, back - 1
+        stack, look = cfa_of(slot), back - 1
     if program.module_at(look) is not None:
         found.append(Frame(look, 0))
     return found

@@ -37,11 +37,32 @@ _LONGEST_PATCH = LONGEST_INSTRUCTION
 
 PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER = "rip", "rsp", "rbp"
 RESULT, THREAD_POINTER = "rax", "fs_base"
-FRAME_AT_ENTRY = FrameRule(STACK_POINTER, 8)
+_WORD = 8  # bytes
+FRAME_AT_ENTRY = FrameRule(STACK_POINTER, _WORD)
+
+PROGRAMS = "64-bit x86"
+MACHINE = (2, 62)  # ELFCLASS64, EM_X86_64
+LARGEST = 1 << 56  # no x86 processor maps more for a program
+LIBUNWIND = "x86_64"
 
 _LONGEST_TABLE = 2048  # entries of a jump table
 _LOOKED_AT = 64  # entries of a table that tell what it is one of
 _IMMEDIATES = (OpKind.IMMEDIATE32, OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE64)
+
+
+def slot_of(cfa: int) -> int:
+    """See :meth:`CodeReader.slot_of`: a call pushes its return address."""
+    return cfa - _WORD
+
+
+def cfa_of(slot: int) -> int:
+    """See :meth:`CodeReader.cfa_of`."""
+    return slot + _WORD
+
+
+def slot_at_entry(stack: int) -> int:
+    """See :meth:`CodeReader.slot_at_entry`."""
+    return stack
 
 
 def _frame_rule(function: FunctionCode, address: int, around: Surroundings) -> FrameRule | None:

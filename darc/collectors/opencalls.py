@@ -73,10 +73,10 @@ class OpenOp:
         self._account(call, end)
         self.calls.pop()
 
-    def caught(self, rsp: int, end: Instant) -> bool:
-        """An exception was caught; ``rsp`` is where the return address of the function that begins
+    def caught(self, slot: int, end: Instant) -> bool:
+        """An exception was caught; ``slot`` is where the return address of the function that begins
         the handler stands. Calls up to there have ended. True: f0 is one of them."""
-        while self.calls and 0 <= rsp - self.calls[-1].slot < NEAR_STACK:
+        while self.calls and 0 <= slot - self.calls[-1].slot < NEAR_STACK:
             call = self.calls[-1]
             self._account(call, end)
             self.calls.pop()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from darc.code.branches import frame_slot, indirect_target, is_taken
-from darc.code.processor import STACK_POINTER
+from darc.code.processor import STACK_POINTER, slot_at_entry, slot_of
 from darc.collectors.breakplaces import BreakPlace, Timed
 from darc.collectors.f0places import F0Places
 from darc.collectors.hitclock import Instant
@@ -96,52 +96,52 @@ class Reactions:
         operation = self._operations.get(hit.strand)
         if operation is None and not place.entry:
             return None
-        rsp, now = self._target.threads.read_register(hit.thread, STACK_POINTER), hit.now
+        stack, now = self._target.threads.read_register(hit.thread, STACK_POINTER), hit.now
         act = None
         if operation is not None:
             if place.returns:
-                self._returned(operation, place, rsp, now)
+                self._returned(operation, place, slot_of(stack), now)
             if place.jumps:
                 operation.jumps(now)
-            if place.catches and operation.caught(rsp, now):
+            if place.catches and operation.caught(slot_at_entry(stack), now):
                 return self._ended(operation, hit)
-            slot = rsp if place.leaves else rsp - 8
+            slot = slot_at_entry(stack) if place.leaves else slot_of(stack)
             back = hit.address if place.caller else operation.f0.back
             ends = place.leaves or place.caller
             if ends and (operation.f0.slot, operation.f0.back) == (slot, back):
                 act = self._returned_from_f0(operation, hit)
         if place.entry:
-            act = self._entered(hit, rsp) or act
+            act = self._entered(hit, slot_at_entry(stack)) or act
         operation = self._operations.get(hit.strand)
         if operation is not None and place.site is not None:
-            self._calls(operation, place.site, hit, rsp)
+            self._calls(operation, place.site, hit, slot_of(stack))
         return act
 
-    def _entered(self, hit: Hit, rsp: int) -> Act | None:
+    def _entered(self, hit: Hit, slot: int) -> Act | None:
         if not self.is_watched(hit.thread):
             return None
-        back = self._word(rsp)
+        back = self._word(slot)
         open_ = self._operations.get(hit.strand)
-        if open_ is not None and self._still_runs(open_, rsp, back):
+        if open_ is not None and self._still_runs(open_, slot, back):
             return None  # recursion: only the outermost call is an operation
         is_to_learn = self._f0.is_to_learn(back)
         if is_to_learn and not self._f0.may_learn(back):
             self._operations.pop(hit.strand, None)
             self.jumps += 1
             return None
-        f0 = OpenCall(rsp, back, [(self._root, hit.now)])
+        f0 = OpenCall(slot, back, [(self._root, hit.now)])
         self._operations[hit.strand] = OpenOp(hit.now, [f0], self._count.cycles)
         if is_to_learn:
             return functools.partial(self._learn_caller, back, hit.strand)
         return None
 
-    def _still_runs(self, operation: OpenOp, rsp: int, back: int) -> bool:
-        """Whether an operation is not over, as f0 is entered with its stack pointer at ``rsp``."""
+    def _still_runs(self, operation: OpenOp, slot: int, back: int) -> bool:
+        """Whether an operation is not over, as f0 is entered in the frame of ``slot``."""
         f0 = operation.f0
-        if rsp == f0.slot and back == f0.back:
+        if slot == f0.slot and back == f0.back:
             return self._f0.loops_to_entry
         try:
-            return rsp < f0.slot and self._word(f0.slot) == f0.back
+            return slot < f0.slot and self._word(f0.slot) == f0.back
         except TargetError:
             return False  # its stack is gone
 
@@ -164,8 +164,9 @@ class Reactions:
         counts = self._count.add(operation, hit.now)
         return self._decide if counts and self._count.is_enough else None
 
-    def _calls(self, operation: OpenOp, timed: Timed, hit: Hit, rsp: int) -> None:
-        """A call site is about to call, or to jump, in a frame that may be on the path."""
+    def _calls(self, operation: OpenOp, timed: Timed, hit: Hit, slot: int) -> None:
+        """A call site is about to call, which makes the frame of ``slot``, or to jump, in a frame
+        that may be on the path."""
         site, now = timed.site, hit.now
         register = functools.partial(self._target.threads.read_register, hit.thread)
         assert site.slot is not None
@@ -182,10 +183,10 @@ class Reactions:
         if site.kind.is_tail:
             operation.hand_over(parent, node, now)
         elif node is not None:
-            operation.open(parent, OpenCall(rsp - 8, site.back, [(node, now)]))
+            operation.open(parent, OpenCall(slot, site.back, [(node, now)]))
 
-    def _returned(self, operation: OpenOp, place: BreakPlace, rsp: int, now: Instant) -> None:
-        call = operation.find(rsp - 8)
+    def _returned(self, operation: OpenOp, place: BreakPlace, slot: int, now: Instant) -> None:
+        call = operation.find(slot)
         if call is None or call is operation.f0:
             return
         if any(timed.site.back == call.back for timed in place.returns):

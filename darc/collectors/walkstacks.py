@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from darc.code.processor import FRAME_POINTER, PROGRAM_COUNTER, STACK_POINTER, THREAD_POINTER
+from darc.code.processor import (
+    FRAME_POINTER,
+    PROGRAM_COUNTER,
+    STACK_POINTER,
+    THREAD_POINTER,
+    cfa_of,
+)
 from darc.code.program import Program
 from darc.code.unwind import Frame, frames
 from darc.collectors.walkcount import OpenMembers
@@ -118,11 +124,11 @@ class Stacks:
                 break
             if not self._may_be_back(back):
                 continue
-            found = frames(self._program, back, slot + 8, frame, word)
+            found = frames(self._program, back, cfa_of(slot), frame, word)
             is_whole = known == 0 and len(found) > 1 and not found[-1].slot
             if is_whole or any(one.slot == known for one in found):
                 return found
-        return frames(self._program, slots[known], known + 8, frame, word) if known else []
+        return frames(self._program, slots[known], cfa_of(known), frame, word) if known else []
 
     def _may_be_back(self, address: int) -> bool:
         program = self._program

@@ -22,8 +22,8 @@ class OutOfReachError(Exception):
 class Pad:
     """Finished bytes. ``back`` is the offset of the return point, or of where the landing leads on
     to, ``body`` of where f0's pad goes on with it, ``cells`` the offsets of 8-byte constants by
-    name, ``frames`` (offset, bytes from rsp up to the slot) for unwinding, ``moved`` the offsets of
-    displaced instructions by their own addresses."""
+    name, ``frames`` (offset, bytes from the stack pointer up to the slot) for unwinding, ``moved``
+    the offsets of displaced instructions by their own addresses."""
 
     code: bytes
     back: int | None

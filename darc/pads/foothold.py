@@ -443,11 +443,11 @@ class Foothold(ABC):
             low, high = min(low, module.start), max(high, module.end)
         return self._reaching(low, high)
 
-    def caller(self, pc: int, rsp: int) -> tuple[int, int] | None:
+    def caller(self, pc: int, stack: int) -> tuple[int, int] | None:
         """For unwinders: where ``pc`` is in a pad, the address of the stack word of the return
         address, and that address."""
         for landings in self.landings:
-            if (found := landings.caller(pc, rsp)) is not None:
+            if (found := landings.caller(pc, stack)) is not None:
                 return found
         number = bisect.bisect_right(self._pads, pc, key=_start) - 1
         if number < 0:
@@ -461,7 +461,7 @@ class Foothold(ABC):
             if origin + offset > pc:
                 break
             distance = known
-        slot = rsp + distance
+        slot = stack + distance
         if back:
             return slot, back
         word = int.from_bytes(self.tables.raw(slot, 8), "little")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from darc.code.epilogues import epilogues
+from darc.code.processor import LIBUNWIND
 from darc.code.program import Program
 from darc.model.errors import UnsupportedError
 
@@ -70,8 +71,8 @@ HIDE_AT = (
     "_Unwind_ForcedUnwind",
     "_Unwind_Resume",
     "_Unwind_Backtrace",
-    *("_ULx86_64_init_local", "_ULx86_64_init_local2", "_Ux86_64_init_local"),
-    *("_Ux86_64_init_local2", "unw_backtrace", "unw_init_local", "__unw_init_local"),
+    *(f"_U{local}{LIBUNWIND}_init_local{kind}" for local in ("L", "") for kind in ("", "2")),
+    *("unw_backtrace", "unw_init_local", "__unw_init_local"),
 )
 """Unwinders, of libgcc, libunwind and LLVM: before they look, every return address on the stack is
 the program's own again."""

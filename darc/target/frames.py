@@ -15,7 +15,7 @@ class Frames(ABC):
         self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
     ) -> None:
         """Makes backtraces right in the agent, whose ELF file ``agent`` is mapped at ``base``, and
-        in pads: ``caller(pc, rsp)`` gives the address of the stack word that holds (or held) the
+        in pads: ``caller(pc, stack)`` gives the address of the stack word that holds (or held) the
         return address, and that return address; ``None`` where no pad is."""
 
     @abstractmethod

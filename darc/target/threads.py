@@ -19,7 +19,7 @@ class Threads(ABC):
 
     @abstractmethod
     def read_register(self, thread: int, name: str) -> int:
-        """A register (``rip``, ``rsp``, ``fs_base``, …) of one thread."""
+        """A register of one thread, by its name in ``darc/code/processor.py``."""
 
     @abstractmethod
     def write_register(self, thread: int, name: str, value: int) -> None:
