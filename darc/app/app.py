@@ -207,8 +207,9 @@ class App:
             before.stop()
         if self._session is not None and self._session.alive:
             goes_on = ""
-            if self._request is not None and self._request.command == command == "catch":
-                goes_on = "'continue' goes on to the next late call, "
+            begun = self._request
+            if begun is not None and begun.command == command and begun.next_one:
+                goes_on = f"'continue' goes on to {begun.next_one}, "
             with self._target.leaving_home() as is_elsewhere:
                 where = " in the program that was selected before" if is_elsewhere else ""
             raise UsageError(

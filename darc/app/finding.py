@@ -91,6 +91,8 @@ class Request:
     """What is done with the function, for the line that says that it has begun."""
     replaces_finished: bool = False
     """Whether an analysis that has ended, and has the program still, makes room for it."""
+    next_one: str = ""
+    """What 'continue' goes on to, for who types the same command in the middle of it."""
     needs_main: bool = True
     """Whether there is nothing to begin with where no function is called so; else the program's
     first code is."""

@@ -62,6 +62,7 @@ def _catch(app: Actions, parsed: Parsed) -> None:
             partial(LateCalls, seconds=above, known=found),
             verb="catches late calls of",
             replaces_finished=True,
+            next_one="the next late call",
             describe=describe,
             parts=parts_of(Catching(above, caught=0, missed=0)),
         )
