@@ -19,7 +19,7 @@ from darc.model.catching import Catching
 from darc.model.errors import UsageError
 from darc.model.ops import Event, OffReason
 from darc.model.part import parts_of
-from darc.model.profile import Profile, format_cycles
+from darc.model.profile import LONGEST, Profile, format_cycles
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 
@@ -35,8 +35,6 @@ _PENDING_SECONDS = 5e-3
 _OFTEN_SECONDS, _SELDOM_SECONDS = 2e-3, 25e-3
 """And half of what is late, but between these, at most: where the debugger may have held the
 program between two looks, none of that time counts."""
-
-_LONGEST = (1 << 64) - 1  # cycles
 
 _DEEP_SECONDS = 0.05
 """For so long a thread that no signal stops is waited for, before its call is only described."""
@@ -110,7 +108,7 @@ class LateCalls(Analysis):
         self.missed = 0
         """Calls that were late when they were looked at, and had ended when the program stood."""
         cycles = int(seconds * collector.counting.hz)
-        collector.counting.search(cycles, _LONGEST)
+        collector.counting.search(cycles, LONGEST)
         ops.keep_ops(max(cycles // _SPANS, 1), (0, 0))
         ops.watch_waits()
         collector.counting.await_user()

@@ -19,7 +19,7 @@ from darc.model.peaks import (
     percentile,
     reach,
 )
-from darc.model.profile import Profile, format_cycles, thresholds
+from darc.model.profile import LONGEST, Profile, format_cycles, thresholds
 from darc.model.slices import TimeSlices
 from darc.search.lookahead import level_by_level
 
@@ -48,9 +48,6 @@ _RARER = 10
 
 _MORE_OFTEN = 3
 """Times as often as it may be by the profile: then calls come into the peak too often for it."""
-
-_LONGEST = (1 << 64) - 1
-"""Upper end of a peak that has none, in cycles."""
 
 
 class PeakProfile:
@@ -258,7 +255,7 @@ class PeakProfile:
         assert self._peak is not None
         table = thresholds(self._at_choice.resolution)
         last = reach(self._peak, self._at_choice)
-        return table[self._peak.first_bin], _LONGEST if last is None else table[last + 1]
+        return table[self._peak.first_bin], LONGEST if last is None else table[last + 1]
 
     def limits_of_fastest(self) -> tuple[int, int]:
         """The same of the fastest peak, which the chosen one is held against; zeros where it is

@@ -224,6 +224,11 @@ def format_cycles(cycles: float, hz: int) -> str:
     return f"{value:.1f}{unit}" if 0 < value < 9.95 else f"{value:.0f}{unit}"
 
 
+def format_share(share: float) -> str:
+    """A share of 1 for people, in percent: ``0.52 %``, ``5.2 %``, ``52.1 %``."""
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.1f} %"
+
+
 def time_above(seconds: float) -> str:
     """The next time above that has one digit: ``4ms`` for 3.2 ms."""
     return _one_digit(seconds, 1)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NoReturn, TypeVar
 
@@ -103,6 +104,11 @@ def read_choice(kind: type[_Choice], value: object, where: str) -> _Choice:
         if choice.value == value:
             return choice
     damaged(where, f"one of {', '.join(str(choice.value) for choice in kind)}")
+
+
+def written_bins(bins: Mapping[int, int]) -> dict[str, int]:
+    """The calls of each bin as a file has them: keys of JSON are texts."""
+    return {str(number): calls for number, calls in bins.items()}
 
 
 def short_key(key: str) -> str:

@@ -21,7 +21,7 @@ from darc.model.comparison import ChangeVerdict, PeakChange, Slices, emd
 from darc.model.errors import UsageError
 from darc.model.ftree import CallSite, Fnode, Function
 from darc.model.parameters import Parameters
-from darc.model.profile import Profile, format_cycles, same_clock
+from darc.model.profile import Profile, format_cycles, format_share, same_clock
 from darc.saved.storage import Stored
 from darc.search.contest import Contest
 from darc.search.descent import CUT_SHORT_NOTE, MAX_DEPTH_NOTE
@@ -137,17 +137,12 @@ def compare(
 def _change_text(profile: Profile, change: PeakChange) -> str:
     first, last = change.peak.first_bin, change.peak.last_bin
     low, high = (format_cycles(c, profile.hz) for c in (profile.low(first), profile.high(last)))
-    text = (
-        f"{low} – {high}: {_percent(change.before)} of the calls before, {_percent(change.now)} now"
-    )
+    before, now = format_share(change.before), format_share(change.now)
+    text = f"{low} – {high}: {before} of the calls before, {now} now"
     moved = (
         f"{abs(change.moved):.1f} octaves further to the {'right' if change.moved > 0 else 'left'}"
     )
     return f"{text}, {moved}" if change.has_moved else text
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.1f} %"
 
 
 def locate(

@@ -6,8 +6,6 @@ run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from darc.model.errors import FormatError
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile, FunctionSet
@@ -21,6 +19,7 @@ from darc.saved.checked import (
     read_number,
     read_object,
     read_text,
+    written_bins,
 )
 
 PART = "set"
@@ -59,14 +58,10 @@ def _row(row: FunctionProfile) -> dict[str, object]:
         "left": row.left,
         "dropped": row.dropped,
         "until": row.until,
-        "bins": _bins(profile.bins),
-        "slices": [_bins(one) for one in row.slices],
-        "lapse": [_bins(one) for one in row.lapse],
+        "bins": written_bins(profile.bins),
+        "slices": [written_bins(one) for one in row.slices],
+        "lapse": [written_bins(one) for one in row.lapse],
     }
-
-
-def _bins(bins: Mapping[int, int]) -> dict[str, int]:
-    return {str(number): calls for number, calls in bins.items()}
 
 
 def from_file(content: object, name: str) -> FunctionSet:

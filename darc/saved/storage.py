@@ -52,6 +52,7 @@ from darc.saved.checked import (
     read_switch,
     read_text,
     short_key,
+    written_bins,
 )
 from darc.search.contest import Contest
 
@@ -154,8 +155,8 @@ def to_text(stored: Stored) -> str:
             "resolution": profile.resolution,
             "count": profile.count,
             "sum": profile.total,
-            "bins": _bins(profile.bins),
-            "slices": [_bins(one) for one in stored.slices],
+            "bins": written_bins(profile.bins),
+            "slices": [written_bins(one) for one in stored.slices],
         },
         "peak": None
         if peak is None
@@ -184,10 +185,6 @@ def to_text(stored: Stored) -> str:
     }
     # Symbols may hold anything, half a surrogate pair too: the file itself is plain ASCII.
     return json.dumps(content, indent=1, allow_nan=False)
-
-
-def _bins(bins: Mapping[int, int]) -> dict[str, int]:
-    return {str(number): calls for number, calls in bins.items()}
 
 
 def _node(

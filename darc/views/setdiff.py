@@ -9,7 +9,7 @@ from rich.text import Text
 from darc.model.comparison import ChangeVerdict, PeakChange
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionProfile
-from darc.model.profile import Profile, format_cycles
+from darc.model.profile import Profile, format_cycles, format_share
 from darc.model.setdiff import Difference, Fate, Method, SetDifference
 from darc.views.style import Style, write
 from darc.views.words import Shown, first_few, shorten
@@ -97,15 +97,12 @@ def _peak_text(profile: Profile, change: PeakChange, fate: Fate) -> str:
     """Where a peak is, and what has become of it."""
     first, last = change.peak.first_bin, change.peak.last_bin
     low, high = (format_cycles(c, profile.hz) for c in (profile.low(first), profile.high(last)))
-    text = f"{low} – {high}: {_percent(change.before)} → {_percent(change.now)} of the calls"
+    before, now = format_share(change.before), format_share(change.now)
+    text = f"{low} – {high}: {before} → {now} of the calls"
     if fate is Fate.MOVED:
         side = "right" if change.moved > 0 else "left"
         return f"{text}, {abs(change.moved):.1f} octaves to the {side}"
     return text
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.1f} %"
 
 
 def _rest(made: SetDifference, shown: int, style: Style) -> Iterator[Text]:
