@@ -7,14 +7,13 @@ from signal import SIGSYS
 
 import gdb
 
+from darc.code.convention import WORD
 from darc.debuggee import detour, procfs
 from darc.model.errors import DarcError, PadsImpossibleError
 from darc.target.target import Passage, Target
 from darc_gdb.detours import Detours
 from darc_gdb.threads import GdbThreads
 from darc_gdb.translated import translated
-
-_WORD = (1 << 64) - 1
 
 
 class Calls:
@@ -30,7 +29,7 @@ class Calls:
         place = self._detour()
         if place is not None:
             return self._detours.call(place, address, arguments)
-        listed = ", ".join(f"{argument & _WORD:#x}UL" for argument in arguments)
+        listed = ", ".join(f"{argument & WORD:#x}UL" for argument in arguments)
         types = ", ".join(["unsigned long"] * len(arguments)) or "void"
         with (
             gdb.with_parameter("language", "c"),
@@ -38,7 +37,7 @@ class Calls:
             gdb.with_parameter("unwindonsignal", True),
         ):
             value = gdb.parse_and_eval(f"((unsigned long (*)({types})){address:#x})({listed})")
-        return int(value) & _WORD
+        return int(value) & WORD
 
     @translated
     def system_call(self, number: int, arguments: Sequence[int]) -> int | None:

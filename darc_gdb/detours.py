@@ -24,7 +24,6 @@ from darc.target.target import Passage, Region, Target
 from darc_gdb.threads import GdbThreads
 from darc_gdb.tracee import Tracee, signal_of, was_sent
 
-_ATTEMPTS = 20
 _NONE = (1 << 64) - 1
 _SYS_MMAP, _SYS_MUNMAP, _SYS_SIGTIMEDWAIT = 9, 11, 128
 _STACK_SIZE = 16384
@@ -198,7 +197,7 @@ class BesideGdb(Caller):
 
     def _go(self, number: int, rungs: Collection[int]) -> tuple[int, bool]:
         """The signal that it stopped for, and whether it has rung with that."""
-        for _ in range(_ATTEMPTS):
+        for _ in range(detour.ATTEMPTS):
             if number in detour.OWN:  # somebody has sent it: no handler runs on the way
                 self._sent.add(number)
                 self._tracee.set_mask(self._blocked())

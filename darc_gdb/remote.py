@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import gdb
 
+from darc.code.convention import WORD
 from darc.model.errors import TargetError
 from darc.target.memory import Hidden
 from darc.target.outcome import OnHit, Outcome
@@ -23,7 +24,6 @@ from darc_gdb.target import GdbTarget
 from darc_gdb.threads import assign
 from kgdb.remote import Remote
 
-_WORD = (1 << 64) - 1
 _PHYSICAL = "Qqemu.PhyMemMode:"
 
 _FORGET_REGISTERS = "maint flush register-cache"
@@ -100,8 +100,8 @@ class GdbRemote(Remote):
 
     def move_symbols(self, path: str, value: int, bias: int) -> None:
         with contextlib.suppress(gdb.error):
-            known = int(gdb.parse_and_eval("(unsigned long) &linux_banner")) & _WORD
-            if known != (value + bias) & _WORD:
+            known = int(gdb.parse_and_eval("(unsigned long) &linux_banner")) & WORD
+            if known != (value + bias) & WORD:
                 with gdb.with_parameter("confirm", False):
                     quoted = "'" + path.replace("'", "'\\''") + "'"
                     gdb.execute(f"symbol-file {quoted} -o {bias:#x}", to_string=True)
@@ -189,7 +189,7 @@ class GdbRemote(Remote):
 
     def register(self, name: str) -> int:
         try:
-            return int(gdb.newest_frame().read_register(name)) & _WORD
+            return int(gdb.newest_frame().read_register(name)) & WORD
         except gdb.error as error:
             raise TargetError(f"gdb: {error}") from None
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import gdb
 
+from darc.code.convention import WORD
 from darc.code.processor import PROGRAM_COUNTER
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
@@ -14,8 +15,6 @@ from darc.target.ownthread import Turn, own_thread
 from darc.target.threads import Threads
 from darc_gdb.tracee import Tracee
 from darc_gdb.translated import translated
-
-_WORD = (1 << 64) - 1
 
 
 @own_thread
@@ -52,7 +51,7 @@ class GdbThreads(Threads):
         if (found := self._ask_kernel(thread, name)) is not None:
             return found
         with self._selected(thread) as frame:
-            return int(frame.read_register(name)) & _WORD
+            return int(frame.read_register(name)) & WORD
 
     def _ask_kernel(self, thread: int, name: str) -> int | None:
         """A general register of a process of this machine: gdb takes as long for one thread as the

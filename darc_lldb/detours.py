@@ -27,7 +27,6 @@ from darc.target.target import Journal
 from darc_lldb import registers, signals
 from darc_lldb.server import Halt, Server
 
-_ATTEMPTS = 20
 _ANSWER_SECONDS = 3.5
 """lldb takes its server for lost where that does not answer within 5 s: a call that takes longer is
 interrupted, and goes on."""
@@ -47,7 +46,7 @@ def make_call(
         place = detour.find_place(procfs.regions(pid), memory.read)
     if place is None:
         return None
-    for _ in range(_ATTEMPTS):
+    for _ in range(detour.ATTEMPTS):
         with contextlib.suppress(_TakenElsewhereError):
             return BesideLldb(process, thread).make(what, place, journal)
     raise TargetError("signals come faster than the program can make a call for darc")
@@ -102,7 +101,7 @@ class BesideLldb(Caller):
     def _go(self, way: detour.Detour) -> tuple[Halt, detour.WaitsError | None]:
         """Lets the thread go until it has rung, raised a signal by itself, is to take one, or was
         stopped as it waits for another thread."""
-        for _ in range(_ATTEMPTS):
+        for _ in range(detour.ATTEMPTS):
             patience = Patience(self.process, self.thread)
             with patience.kept(self._knock, _ANSWER_SECONDS):
                 halt = self._server.go()
@@ -130,7 +129,7 @@ class BesideLldb(Caller):
             self._jump(way.entry)
             registers.write_all(self._lldb_thread, detour.interrupted(self.registers, way))
         self._knock()
-        for _ in range(_ATTEMPTS):
+        for _ in range(detour.ATTEMPTS):
             halt = self._server.go(halt.signal)
             if halt.signal in (self.bell, *signals.INTERRUPTS, *signals.CRASHES):
                 break

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import lldb
 
+from darc.code.processor import BREAKPOINT
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
 from darc.target.batch import BatchedMemory
 from darc.target.ownthread import Turn, own_thread
 from darc_lldb.inferior import Inferior
 
-_INT3 = 0xCC
+_BREAKPOINT = BREAKPOINT[0]
 
 _PIECE = 512
 """Bytes that lldb is asked for at once: it keeps as many together."""
@@ -34,7 +35,8 @@ class LldbMemory(BatchedMemory):
             seen = memory.read(address, size)
         data = bytearray(seen)
         for low in range(0, size, _PIECE):
-            first, last = seen.find(_INT3, low, low + _PIECE), seen.rfind(_INT3, low, low + _PIECE)
+            piece = low, low + _PIECE
+            first, last = seen.find(_BREAKPOINT, *piece), seen.rfind(_BREAKPOINT, *piece)
             if first < 0:
                 continue
             error = lldb.SBError()
@@ -42,7 +44,7 @@ class LldbMemory(BatchedMemory):
             if error.Fail() or len(known or b"") != last + 1 - first:
                 raise TargetError(f"lldb: cannot read memory at {address + first:#x}")
             for at in range(first, last + 1):
-                if seen[at] == _INT3:
+                if seen[at] == _BREAKPOINT:
                     data[at] = known[at - first]
         return bytes(data)
 

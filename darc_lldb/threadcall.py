@@ -13,7 +13,7 @@ from signal import SIGSTOP
 import lldb
 
 from darc.code.convention import FLAGS, GENERAL, HandMadeCall, free_slot, without_traps
-from darc.code.processor import PROGRAM_COUNTER, RESULT, STACK_POINTER
+from darc.code.processor import BREAKPOINT, PROGRAM_COUNTER, RESULT, STACK_POINTER
 from darc.debuggee import bell, detour
 from darc.debuggee.caller import Patience
 from darc.model.errors import TargetError
@@ -23,8 +23,7 @@ from darc_lldb import registers, signals, standing
 _BELOW = 1024
 """How far below the stack pointer a call begins: further than any red zone."""
 
-_RETURN, _INT3 = b"\xc3", b"\xcc"
-_ATTEMPTS = 20
+_RETURN = b"\xc3"
 _PATIENCE_SECONDS = 60
 _ENDS = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateExited, lldb.eStateDetached)
 
@@ -101,8 +100,8 @@ class ThreadCall:
             raise TargetError(f"thread {self._id} does not stop anew: {error.GetCString()}")
 
     def _go(self, call: HandMadeCall) -> None:
-        self._note(Place(self._back, self._read(self._back, 1), _INT3))  # lldb's breakpoint
-        for _ in range(_ATTEMPTS):
+        self._note(Place(self._back, self._read(self._back, 1), BREAKPOINT))  # lldb's breakpoint
+        for _ in range(detour.ATTEMPTS):
             error = self._run_to(self._back)
             if self._process.GetState() != lldb.eStateStopped:
                 raise TargetError("the program ended in a call of darc's")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from darc.agent.control import Words
+from darc.code.convention import WORD
 from darc.model.errors import FormatError, TargetError
 from kgdb import tasks
 from kgdb.image import KernelImage
@@ -25,7 +26,6 @@ _NAME_SIZE = 64
 _MOST_ACTIONS = 16
 """Of one line that devices share; more is no list but a mistake."""
 
-_WORD = (1 << 64) - 1
 _LOWEST = 1 << 63
 _ERRORS = (1 << 64) - 4096
 
@@ -88,7 +88,7 @@ class Devices:
 
     def _lines(self, handler: int) -> Iterator[tuple[int, str]]:
         for base in self._processors():
-            table = self._read(base + self._table & _WORD, 8 * _VECTORS)
+            table = self._read(base + self._table & WORD, 8 * _VECTORS)
             for vector in range(_VECTORS):
                 line = int.from_bytes(table[8 * vector : 8 * vector + 8], "little")
                 for own, name in self._actions(line):

@@ -24,11 +24,11 @@ from darc.pads.areas import Area
 from darc.pads.foothold import MARK, MARK_SIZE, Foothold, ThreadKey
 from darc.pads.waypoints import SIZE as WAYPOINTS_SIZE
 from darc.pads.waypoints import Waypoints
+from darc.target.memory import PAGE
 from darc.target.target import Target
 from kgdb.kernel import BOOTED_ANEW
 from kgdb.program import KernelProgram
 
-_PAGE = 4096
 _STACK_SHIFT = 14
 _KERNEL_CODE = 0x10
 """The selector of the kernel's code segment (``__KERNEL_CS``)."""
@@ -293,7 +293,7 @@ class KernelFoothold(Foothold):
         if not base:
             raise TargetError(f"the kernel has no {size >> 20} MiB of memory for modules")
         for name in ("set_memory_ro", "set_memory_x")[not self._writes_text :]:
-            error = self.call(self._kernels(name), [base, size // _PAGE])
+            error = self.call(self._kernels(name), [base, size // PAGE])
             if error & 0xFFFFFFFF:
                 raise TargetError(f"the kernel's {name} failed for the memory of the pads")
         return base

@@ -9,10 +9,10 @@ from typing import Protocol
 from darc.code.architecture import FunctionCode
 from darc.code.names import Names
 from darc.code.overlay import Overlay
-from darc.code.processor import decode
+from darc.code.processor import BREAKPOINT, decode
 from kgdb.image import KernelModule
 
-_CALL, _JUMP, _INT3 = 0xE8, 0xE9, 0xCC
+_CALL, _JUMP, _BREAKPOINT = 0xE8, 0xE9, BREAKPOINT[0]
 _JUMP_SIZE = 5
 FTRACE_NOP = bytes.fromhex("0f1f440000")
 """Where ftrace has a place, and nobody is there."""
@@ -75,7 +75,7 @@ class ForeignProbes:
         strange = {
             at
             for at, byte in enumerate(live)
-            if byte in (_INT3, _JUMP) and own[at : at + 1] != live[at : at + 1]
+            if byte in (_BREAKPOINT, _JUMP) and own[at : at + 1] != live[at : at + 1]
         }
         if not strange or len(own) < len(live):
             return
@@ -83,7 +83,7 @@ class ForeignProbes:
             at = int(instruction.ip) - start
             if at not in strange:
                 continue
-            if live[at] == _INT3:
+            if live[at] == _BREAKPOINT:
                 yield start + at, own[at : at + 1] + live[at + 1 : at + instruction.len]
             elif not self._leads_into_code(start + at, live[at : at + _JUMP_SIZE]):
                 yield start + at, own[at : self._whole(own, at)]

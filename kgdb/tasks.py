@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from iced_x86 import Instruction, Mnemonic, OpKind, Register
 
 from darc.agent.control import Words
+from darc.code.convention import WORD
 from darc.code.processor import decode
 from darc.model.errors import FormatError, UnsupportedError
 from darc.target.target import Target
@@ -24,7 +25,6 @@ from kgdb.image import KernelImage
 _COMM_SIZE = 16
 _MOST_TASKS = 1 << 16
 """A list that is longer is damaged."""
-_WORD = (1 << 64) - 1
 _KERNEL = 1 << 63
 """From here on addresses are the kernel's."""
 _INTERRUPT_BEGINS = ("irq_enter_rcu", "irq_enter")
@@ -38,7 +38,7 @@ _HOT_PREEMPT = 8  # of pcpu_hot.preempt_count, behind current_task
 def seen_from_gs(value: int, bias: int) -> int:
     """The distance of a processor's variable from the ``gs`` base, by the value of its symbol;
     ``bias`` is how far the kernel was moved."""
-    return (value + bias) & _WORD if value >= _KERNEL else value
+    return (value + bias) & WORD if value >= _KERNEL else value
 
 
 def current_at(image: KernelImage, bias: int) -> int:
@@ -89,7 +89,7 @@ def interrupt_offset(image: KernelImage) -> tuple[int, int] | None:
                 one.mnemonic == Mnemonic.ADD
                 and one.segment_prefix == Register.GS
                 and one.op1_kind in (OpKind.IMMEDIATE32, OpKind.IMMEDIATE32TO64)
-                and _data(one) & _WORD == place
+                and _data(one) & WORD == place
                 and one.immediate(1).bit_count() == 1
             ):
                 return one.immediate(1), 8 if one.op1_kind == OpKind.IMMEDIATE32TO64 else 4
@@ -117,9 +117,7 @@ def not_task(image: KernelImage) -> int:
 
 def preempt_count(target: Target, image: KernelImage, bias: int, gs_base: int) -> int:
     """Of the processor whose ``gs`` base that is."""
-    return int.from_bytes(
-        target.memory.read(gs_base + preempt_at(image, bias) & _WORD, 4), "little"
-    )
+    return int.from_bytes(target.memory.read(gs_base + preempt_at(image, bias) & WORD, 4), "little")
 
 
 @functools.lru_cache(maxsize=4)
@@ -224,7 +222,7 @@ def filter_of(
     current, size = current_at(image, bias), (mask.bit_length() + 7) // 8
 
     def is_watched(gs_base: int) -> bool:
-        running = int.from_bytes(target.memory.read(gs_base + current & _WORD, 8), "little")
+        running = int.from_bytes(target.memory.read(gs_base + current & WORD, 8), "little")
         return int.from_bytes(target.memory.read(running + at, size), "little") & mask == value
 
     return is_watched

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from darc.agent.compiled import Blob
 from darc.model.errors import TargetError
+from darc.target.memory import PAGE
 
-_PAGE = 4096
 _MOST_OF_ANY = 1 << 24  # entries of a table that could be
 _MOST_BYTES = 1 << 36  # of what takes part of a mapping
 Read = Callable[[int, int], bytes]
@@ -23,7 +23,7 @@ def words(raw: bytes) -> tuple[int, ...]:
 
 
 def _pages(size: int) -> int:
-    return (size + _PAGE - 1) // _PAGE * _PAGE
+    return (size + PAGE - 1) // PAGE * PAGE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -190,6 +190,8 @@ class CodeReader(Protocol):
     def jump_target(self, instruction: Instruction) -> int | None:
         """The same of a jump; ``None`` for everything else, calls too."""
 
+    BREAKPOINT: bytes
+    """The instruction that debuggers write where a program is to stop, a single byte."""
     SYSTEM_CALL: bytes
     """The instruction that calls the kernel."""
     SIGNAL_RETURN: bytes

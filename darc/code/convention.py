@@ -8,10 +8,10 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from darc.code.frame_rule import WORD_SIZE
 from darc.code.processor import PROGRAM_COUNTER, RESULT, STACK_POINTER
 
 WORD = (1 << 64) - 1
-_WORD_SIZE = 8
 _ALIGNMENT = 16
 _TRAP_FLAG = 1 << 8
 
@@ -62,7 +62,7 @@ class HandMadeCall:
     @property
     def stack_behind(self) -> int:
         """The stack pointer of a thread that has come back from it."""
-        return self.slot + _WORD_SIZE
+        return self.slot + WORD_SIZE
 
     def has_returned(self, program_counter: int, stack_pointer: int) -> bool:
         """Whether a thread that is here has come back from it."""
@@ -72,4 +72,4 @@ class HandMadeCall:
 def free_slot(stack_pointer: int, distance: int) -> int:
     """Where a return address may stand, at least so many bytes below the stack pointer, for the
     function to find its stack aligned."""
-    return ((stack_pointer - distance) & -_ALIGNMENT) - _WORD_SIZE
+    return ((stack_pointer - distance) & -_ALIGNMENT) - WORD_SIZE

@@ -24,10 +24,9 @@ from iced_x86 import (
 )
 
 from darc.code.depth import all_frame_rules, signed, successors
-from darc.code.frame_rule import FrameRule
+from darc.code.frame_rule import WORD_SIZE, FrameRule
 
-WORD = 8
-FRAME = -WORD
+FRAME = -WORD_SIZE
 """Where a frame pointer points to: the caller's one, which lies right below the return address."""
 
 BASES: Mapping[int, str] = {Register.RSP: "rsp", Register.RBP: "rbp"}
@@ -108,7 +107,7 @@ def _usable(rule: FrameRule) -> FrameRule | None:
 def _place(register: str, rules: Sequence[FrameRule]) -> int | None:
     for rule in rules:
         if rule.register == register:
-            return WORD - rule.offset
+            return WORD_SIZE - rule.offset
     return None
 
 
@@ -150,7 +149,7 @@ def is_in_slot(place: int, instruction: Instruction) -> bool:
     the return address stands in, or takes its address."""
     if instruction.mnemonic == Mnemonic.LEA:
         return place == 0 and instruction.op0_register != Register.RSP
-    return place < WORD and place + MemorySizeExt.size(instruction.memory_size) > 0
+    return place < WORD_SIZE and place + MemorySizeExt.size(instruction.memory_size) > 0
 
 
 def moved(instruction: Instruction, place: int) -> int | None:
@@ -321,7 +320,7 @@ class Copies:
             return is_push or _put(after, register, None)  # cheaper
         top = self._frames.told_place(Register.RSP, int(instruction.ip))
         if is_push:
-            return _put(after, None if top is None else (top - WORD,), value)
+            return _put(after, None if top is None else (top - WORD_SIZE,), value)
         return _put(after, register, None if top is None else after.get((top,)))
 
     def _word(self, number: int, state: Mapping[_Key, int]) -> _Key | None:

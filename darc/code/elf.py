@@ -31,14 +31,13 @@ from darc.code.headers import (
     segment_at,
 )
 from darc.code.pointers import CodePointers
-from darc.code.processor import LARGEST, MACHINE, PROGRAMS, handed_to_c
+from darc.code.processor import BREAKPOINT, LARGEST, MACHINE, PROGRAMS, handed_to_c
 from darc.code.symbols import FunctionSymbols
 from darc.model.errors import FormatError, UnsupportedError
 
 _FIRST_CODE = 64
 """Bytes of what a program executes first: more than it has up to its first call."""
 
-_INT3 = b"\xcc"
 
 _UNWINDING = ("_Unwind_", "__cxa_throw", "__gxx_personality", "__gcc_personality", "unw_")
 
@@ -146,7 +145,7 @@ class Image:
             parts.append((note, b""))
         else:
             code = (s for s in self.segments if s.executable)
-            parts += [(range(s.address, s.address + s.size), _INT3) for s in code]
+            parts += [(range(s.address, s.address + s.size), BREAKPOINT) for s in code]
         return all(self._agrees(read, part, besides) for part, besides in parts)
 
     def _at_offset(self, part: range) -> range:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+WORD_SIZE = 8
+"""Bytes of a return address on the stack, and of any other word."""
+
 
 @dataclass(frozen=True)
 class FrameRule:

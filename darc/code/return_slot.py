@@ -14,7 +14,6 @@ from iced_x86 import Code, FlowControl, Instruction, Mnemonic, Register
 from darc.code.copies import (
     BASES,
     FRAME,
-    WORD,
     Copies,
     Frames,
     Rules,
@@ -23,7 +22,7 @@ from darc.code.copies import (
     moved,
     offset,
 )
-from darc.code.frame_rule import FrameRule
+from darc.code.frame_rule import WORD_SIZE, FrameRule
 
 _RSP, _NONE = Register.RSP, Register.NONE
 
@@ -110,7 +109,7 @@ class _Scan:
                     return True
             elif base in inside:
                 place = inside[base][1] + displacement(instruction)
-                is_near = -_WIDEST < place < WORD
+                is_near = -_WIDEST < place < WORD_SIZE
                 if (is_near or instruction.mnemonic == Mnemonic.LEA) and self._is_reached(
                     number, instruction, *inside[base]
                 ):
@@ -143,7 +142,7 @@ class _Scan:
             return False
         found = self._frames.at(int(instruction.ip))
         return any(
-            is_in_slot(WORD - rule.offset + distance, instruction)
+            is_in_slot(WORD_SIZE - rule.offset + distance, instruction)
             for rule in found
             if rule.register == BASES[base]
         )
@@ -186,7 +185,7 @@ class _Scan:
 
     def _is_stacked(self, number: int, instruction: Instruction) -> bool:
         if instruction.code in _POPS:
-            return FrameRule("rsp", WORD) in self._frames.at(int(instruction.ip))
+            return FrameRule("rsp", WORD_SIZE) in self._frames.at(int(instruction.ip))
         return instruction.op0_register == _RSP and self._copies.lead_to_slot(number)
 
     def _is_pointer_copied(self, number: int, target: int | None, source: int) -> bool:
@@ -220,7 +219,7 @@ class _Scan:
 
     def _is_led_on(self, target: int, first: int, place: int) -> bool:
         """Of a copy that was made by instruction ``first``, and points to ``place`` by now."""
-        if place > -WORD:
+        if place > -WORD_SIZE:
             return self._copies.lead_to_slot(first, ahead=True)
         self._inside[target] = first, place
         return False

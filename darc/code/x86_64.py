@@ -25,7 +25,7 @@ from iced_x86 import (
 
 from darc.code.architecture import MAX_FUNCTION, FunctionCode, Prologue, Site, Surroundings, Thunks
 from darc.code.depth import frame_rules
-from darc.code.frame_rule import FrameRule
+from darc.code.frame_rule import WORD_SIZE, FrameRule
 from darc.model.errors import TargetError
 from darc.model.ftree import CallKind
 
@@ -37,8 +37,9 @@ _LONGEST_PATCH = LONGEST_INSTRUCTION
 
 PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER = "rip", "rsp", "rbp"
 RESULT, THREAD_POINTER = "rax", "fs_base"
-_WORD = 8  # bytes
-FRAME_AT_ENTRY = FrameRule(STACK_POINTER, _WORD)
+FRAME_AT_ENTRY = FrameRule(STACK_POINTER, WORD_SIZE)
+
+BREAKPOINT = b"\xcc"
 
 PROGRAMS = "64-bit x86"
 MACHINE = (2, 62)  # ELFCLASS64, EM_X86_64
@@ -52,12 +53,12 @@ _IMMEDIATES = (OpKind.IMMEDIATE32, OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE64)
 
 def slot_of(cfa: int) -> int:
     """See :meth:`CodeReader.slot_of`: a call pushes its return address."""
-    return cfa - _WORD
+    return cfa - WORD_SIZE
 
 
 def cfa_of(slot: int) -> int:
     """See :meth:`CodeReader.cfa_of`."""
-    return slot + _WORD
+    return slot + WORD_SIZE
 
 
 def slot_at_entry(stack: int) -> int:

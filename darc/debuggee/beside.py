@@ -14,12 +14,13 @@ import signal
 import time
 from collections.abc import Callable
 
+from darc.code.processor import BREAKPOINT
 from darc.debuggee import journal, procfs
 from darc.model.errors import TargetError
 from darc.target import living
 from darc.target.target import Place, Region
 
-_INT3 = 0xCC
+_BREAKPOINT = BREAKPOINT[0]
 _STOPPED = ("t", "T", *living.ENDED)
 _PATIENCE_SECONDS = 2.0
 _LOOK_SECONDS = 0.01
@@ -118,11 +119,11 @@ def _clear(pid: int, region: Region, memory: procfs.MemoryFile) -> None:
         return
     is_it = (seen.st_dev, seen.st_ino) == (region.device, region.inode)
     if not is_it and any(
-        one not in (other, _INT3) for one, other in zip(live, stored, strict=False)
+        one not in (other, _BREAKPOINT) for one, other in zip(live, stored, strict=False)
     ):
         return  # another file may stand there than the one that is mapped
-    at = live.find(_INT3) if live != stored else -1
+    at = live.find(_BREAKPOINT) if live != stored else -1
     while at >= 0:
-        if stored[at] != _INT3:
+        if stored[at] != _BREAKPOINT:
             memory.write(region.start + at, stored[at : at + 1])
-        at = live.find(_INT3, at + 1)
+        at = live.find(_BREAKPOINT, at + 1)

@@ -78,6 +78,10 @@ REGISTERS = ("rip", "rsp", "orig_rax", FLAGS, *SCRATCH)
 """What :func:`plan` has to know of the thread."""
 
 
+ATTEMPTS = 20
+"""How often a call is tried where threads take signals first, before it is said that it cannot be
+made now."""
+
 _CODE_SEGMENTS = (0x33, 0xE033)
 """Of 64-bit code, the second under Xen (``__USER_CS`` of the kernel's ``segment.h``)."""
 

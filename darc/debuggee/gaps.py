@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from darc.pads import processor as pads
+from darc.target.memory import PAGE
 from darc.target.target import Region
 
-_PAGE = 4096
 _LOWEST = 1 << 16
 _HIGHEST = 0x7FFF_FFFF_0000
 _GROWTH = 1 << 30
@@ -36,7 +36,7 @@ def gaps(mapped: Sequence[Region], low: int, high: int, size: int) -> Iterable[i
         previous, path = max(previous, region.end), region.path
         # A page between: adjacent mappings are one to the kernel, and areas are found by where they
         # begin.
-        for candidate in _candidates(start + _PAGE, end - _PAGE, low, size):
+        for candidate in _candidates(start + PAGE, end - PAGE, low, size):
             if max(high, candidate + size) - min(low, candidate) < pads.NEAR:
                 shared = not start <= candidate // pads.BLOCK * pads.BLOCK <= end - pads.BLOCK
                 found.append((shared, abs(candidate - low), candidate))
@@ -64,6 +64,6 @@ def _candidates(start: int, end: int, low: int, size: int) -> Iterable[int]:
     last = (end - block) // block * block
     if first <= last:
         yield from (first, last, min(max(first, (low - block) // block * block), last))
-    for place in (start, (end - size) // 4096 * 4096):
+    for place in (start, (end - size) // PAGE * PAGE):
         if start <= place <= end - size and place // block == (place + size - 1) // block:
             yield place

@@ -23,10 +23,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from darc.code.processor import BREAKPOINT
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target.target import Journal, Passage, Place
 
-_INT3 = 0xCC
+_BREAKPOINT = BREAKPOINT[0]
 _SIZE_LIMIT = 1 << 26
 """Bytes of a journal that are read at most."""
 
@@ -444,7 +445,7 @@ def is_darcs(place: Place, live: bytes) -> bool:
     byte is darc's, the program's or a breakpoint of that debugger's."""
     if live == place.original or len(live) != len(place.original):
         return False
-    if len(live) > 1 and live == bytes([_INT3]) * len(live):
+    if len(live) > 1 and live == bytes([_BREAKPOINT]) * len(live):
         return live == place.written  # what others fill code with, where the file was unloaded
     known = zip(live, place.original, place.written, strict=True)
-    return all(byte in (old, new, _INT3) for byte, old, new in known)
+    return all(byte in (old, new, _BREAKPOINT) for byte, old, new in known)

@@ -21,7 +21,7 @@ from darc.debuggee.wordscan import own_pages
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.pads import returns
 from darc.pads.foothold import MARK
-from darc.pads.returns import ReturnLandings
+from darc.pads.returns import ReturnLandings, own_back
 from darc.target.target import Region, Target
 
 _SYS_MUNMAP = 11
@@ -95,7 +95,7 @@ class LeftBehind:
 
     def own_back(self, word: int) -> int | None:
         """The program's own return address where ``word`` is one that leads to a landing."""
-        return next((own for one in self.landings if (own := one.own(word)) is not None), None)
+        return own_back(self.landings, word)
 
     def retire(self, target: Target, memory: MemoryFile, pid: int) -> None:
         """Lets its landings return by themselves, once patches and stacks are restored."""

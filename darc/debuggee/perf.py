@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from darc.target.memory import PAGE
+
 _SYS_PERF_EVENT_OPEN = 298
 _FD_CLOEXEC = 8
 _SET_OUTPUT = 0x2405
@@ -41,7 +43,6 @@ _RAW, _REGS_USER, _STACK_USER = 1 << 10, 1 << 12, 1 << 13
 _BP_SP_IP = 1 << 6 | 1 << 7 | 1 << 8
 _SET_FILTER = 0x40082406
 
-_PAGE = mmap.PAGESIZE
 _HEAD, _POINTERS = 1024, 16
 """Where ``data_head`` and ``data_tail`` are in the first page of a ring's memory."""
 
@@ -207,16 +208,16 @@ class Ring:
             OSError: there may not be so much of it.
         """
         self.fd = fd
-        self.size = pages * _PAGE
+        self.size = pages * PAGE
         """Bytes for records."""
         # Python's mmap would keep a second descriptor.
         access = mmap.PROT_READ | mmap.PROT_WRITE
-        address = _libc.mmap(None, _PAGE + self.size, access, mmap.MAP_SHARED, fd, 0)
+        address = _libc.mmap(None, PAGE + self.size, access, mmap.MAP_SHARED, fd, 0)
         if address is None or address == ctypes.c_void_p(-1).value:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
         self._address = address
-        memory = (ctypes.c_char * (_PAGE + self.size)).from_address(address)
+        memory = (ctypes.c_char * (PAGE + self.size)).from_address(address)
         self._view = memoryview(memory).cast("B")
         self._pointers = self._view[_HEAD : _HEAD + _POINTERS].cast("Q")
 
@@ -230,9 +231,9 @@ class Ring:
         head, tail = self._pointers[0], self._pointers[1]
         begin, count = tail % self.size, head - tail
         first = min(count, self.size - begin)
-        start = _PAGE + begin
+        start = PAGE + begin
         taken = bytes(self._view[start : start + first])
-        taken += bytes(self._view[_PAGE : _PAGE + count - first])
+        taken += bytes(self._view[PAGE : PAGE + count - first])
         self._pointers[1] = head
         return Drained(taken, count > self.size - _LARGEST_RECORD)
 
@@ -244,7 +245,7 @@ class Ring:
         """Also the event ends. Nothing may be taken any more."""
         self._pointers.release()
         self._view.release()
-        _libc.munmap(self._address, _PAGE + self.size)
+        _libc.munmap(self._address, PAGE + self.size)
         os.close(self.fd)
 
 

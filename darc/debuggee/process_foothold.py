@@ -66,10 +66,10 @@ from darc.pads import returns
 from darc.pads.areas import Area, Placed
 from darc.pads.foothold import Foothold, ThreadKey
 from darc.pads.returns import Replaced, ReturnLandings
+from darc.target.memory import PAGE
 from darc.target.target import Place, Target
 
-_PAGE = 4096
-_AREA_UNIT = _PAGE
+_AREA_UNIT = PAGE
 _PAD_BYTES = 104  # of one site, on average
 _LONGEST_PAD = 1024
 _ZEROS = bytes(1 << 20)

@@ -11,14 +11,14 @@ import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 
+from darc.code.processor import BREAKPOINT
 from darc.debuggee.clock import Use
 from darc.model.errors import TargetError
 from darc.target import living
+from darc.target.memory import PAGE
 from darc.target.target import Region
 
-_PAGE = 4096
 _LONGEST_PATH = 4096
-_INT3 = b"\xcc"
 _AT_ENTRY, _AT_HWCAP2, _AT_EXECFN = 9, 26, 31
 _HAS_FSGSBASE = 2  # HWCAP2_FSGSBASE
 
@@ -114,7 +114,7 @@ def _text_of(pid: int, address: int | None) -> str:
     with contextlib.suppress(TargetError), MemoryFile(pid) as memory:
         while b"\0" not in raw and len(raw) < _LONGEST_PATH:
             at = address + len(raw)
-            raw += memory.read(at, _PAGE - at % _PAGE)
+            raw += memory.read(at, PAGE - at % PAGE)
     return os.fsdecode(raw.split(b"\0", 1)[0])
 
 
@@ -350,7 +350,7 @@ def lacks_breakpoint(pid: int, address: int) -> bool:
         return False
     try:
         with MemoryFile(pid) as memory:
-            return memory.read(address, 1) != _INT3
+            return memory.read(address, 1) != BREAKPOINT
     except TargetError:
         return False
 

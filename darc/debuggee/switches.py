@@ -36,6 +36,7 @@ from darc.debuggee.whoran import WhoRan
 from darc.model.errors import UnsupportedError
 from darc.model.offtimes import OffTimes
 from darc.model.ops import Event, Off, OffReason, Ran
+from darc.target.memory import PAGE
 
 _MOST_EVENTS = 1024
 """Of a process. With more, threads that are watched wherever they run need fewer."""
@@ -278,7 +279,7 @@ class Switches(OffWatch):
             raise OSError(errno.EMFILE, "")
 
     def _watch_on(self, processor: int, threads: Iterable[int], processors: int) -> None:
-        pages = min(_RING_PAGES, _RING_BYTES // processors // 4096)
+        pages = min(_RING_PAGES, _RING_BYTES // processors // PAGE)
         for thread in threads:
             try:
                 fd = perf.open_event(thread, processor, inherit=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from darc.debuggee import perf, procfs
 from darc.debuggee.perf import Naming, Ring, Takeover
+from darc.target.memory import PAGE
 
 _RING_PAGES = 256
 """Of a processor's ring: 26,000 records, two of each switch."""
@@ -74,7 +75,7 @@ class WhoRan:
         self._emptied = now
         self._names: dict[tuple[int, int], str] = {}
         processors = perf.processors()
-        pages = max(1, min(_RING_PAGES, _RING_BYTES // len(processors) // 4096))
+        pages = max(1, min(_RING_PAGES, _RING_BYTES // len(processors) // PAGE))
         try:
             for processor in processors:
                 self._rings[processor] = perf.map_ring(perf.open_takeovers(processor), pages)

@@ -15,6 +15,7 @@ from pathlib import Path
 from darc.debuggee.procfs import MemoryFile, why
 from darc.model.errors import TargetError
 from darc.target import living
+from darc.target.memory import PAGE
 
 _BLOCK = 1 << 16
 _FARTHEST = 1 << 32
@@ -28,7 +29,6 @@ _ROOM = 4096
 _AROUND_SAVED = 24
 """Bytes before and behind a saved program counter by which it is told."""
 
-_PAGE = 4096
 _ENTRY = 8
 _PAGES_ASKED = 1 << 13
 
@@ -83,17 +83,17 @@ def _own(pagemap: int, part: range, shared: bool) -> list[range]:
     entries = bytearray(_PAGES_ASKED * _ENTRY)
     raw = (ctypes.c_char * len(entries)).from_buffer(entries)
     bounds = (ctypes.c_uint32 * (_PAGES_ASKED + 1))()
-    end = part.stop // _PAGE
-    for first in range(part.start // _PAGE, end, _PAGES_ASKED):
+    end = part.stop // PAGE
+    for first in range(part.start // PAGE, end, _PAGES_ASKED):
         count = min(end - first, _PAGES_ASKED)
         with memoryview(entries)[: count * _ENTRY] as wanted:
             count = os.preadv(pagemap, [wanted], first * _ENTRY) // _ENTRY
         noted = _library().ownpages(raw, count, bounds, shared)
         for begin, stop in zip(bounds[0:noted:2], bounds[1:noted:2], strict=True):
-            at = (first + begin) * _PAGE
+            at = (first + begin) * PAGE
             if found and found[-1].stop == at:
                 at = found.pop().start
-            found.append(range(at, (first + stop) * _PAGE))
+            found.append(range(at, (first + stop) * PAGE))
     if found:
         found[0] = range(max(found[0].start, part.start), found[0].stop)
     return found

@@ -25,7 +25,7 @@ from darc.model.errors import PadsImpossibleError, TargetError, UnsupportedError
 from darc.pads import processor as pads
 from darc.pads.areas import Area, Placed
 from darc.pads.calibration import Calibration
-from darc.pads.returns import Replaced, ReturnLandings
+from darc.pads.returns import Replaced, ReturnLandings, own_back
 from darc.target.target import Target
 
 MARK = b"darc pad"
@@ -189,7 +189,7 @@ class Foothold(ABC):
 
     def own_back(self, word: int) -> int | None:
         """The program's own return address where ``word`` is one that leads to a landing."""
-        return next((own for one in self.landings if (own := one.own(word)) is not None), None)
+        return own_back(self.landings, word)
 
     def more_landings(self, area: Area, low: int, high: int, pools: int) -> list[ReturnLandings]:
         """At least one and at most ``pools`` pools of landings in reach of ``area`` and the module

@@ -16,12 +16,10 @@ from typing import TypeAlias
 
 from darc.agent.memory import AgentMemory
 from darc.code.architecture import Instruction, Site
-from darc.code.processor import PATCH_LENGTH, PROGRAM_COUNTER
+from darc.code.processor import BREAKPOINT, PATCH_LENGTH, PROGRAM_COUNTER
 from darc.code.program import Program
 from darc.model.errors import DarcError, TargetError
 from darc.target.target import Place, State, Target
-
-_TRAP = b"\xcc"
 
 _Code: TypeAlias = bytes
 
@@ -164,7 +162,7 @@ class Patcher:
             patch.in_place = patch.in_place and self._runs_untold()
             return True
         there = live[: len(patch.bytes)]
-        if patch.in_place and there in (patch.bytes, _TRAP + patch.bytes[1:]):
+        if patch.in_place and there in (patch.bytes, BREAKPOINT + patch.bytes[1:]):
             return True
         if not patch.code or not live.startswith(patch.code):
             return False
@@ -289,7 +287,7 @@ class Patcher:
                 self._target.memory.write_code(patch.address, patch.original)
                 if patch.through is not None:
                     self._target.memory.flush()  # before the relay is no more
-            elif live == _TRAP + patch.bytes[1:] and patch.bytes[:1] == patch.original[:1]:
+            elif live == BREAKPOINT + patch.bytes[1:] and patch.bytes[:1] == patch.original[:1]:
                 # A breakpoint of somebody else's (a kprobe) that will put one byte back: the call.
                 self._target.memory.write_code(patch.address + 1, patch.original[1:])
             elif live == patch.original:

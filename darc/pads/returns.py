@@ -34,12 +34,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from darc.agent import compiled
 from darc.agent.layout import words
 from darc.pads import processor as pads
+from darc.target.memory import PAGE
 from darc.target.target import Target
 
 _LIMITS = compiled.load().constants
@@ -52,7 +53,6 @@ _BODIES = _LIMITS["DARC_LANDING_BODIES"]
 _SITES = _LIMITS["DARC_LANDING_SITES"]
 _CALLERS = _LIMITS["DARC_LANDING_CALLERS"]
 
-_PAGE = 4096
 _COMMON = 64
 """Where the code is that f0's cells lead to."""
 
@@ -109,6 +109,11 @@ class Replaced:
     address: int
     landing: int
     own: int
+
+
+def own_back(landings: Iterable[ReturnLandings], word: int) -> int | None:
+    """The program's own return address where ``word`` is one that leads to any of them."""
+    return next((own for one in landings if (own := one.own(word)) is not None), None)
 
 
 class ReturnLandings:
@@ -261,7 +266,7 @@ class ReturnLandings:
                 bodies[number - _CALLERS] = stub
         callers = [back or _TAKEN for back in self._callers()]
         for page in sorted({0, *self._pages_of_cells()}):
-            self._target.memory.write(low + page, bytes(code[page : page + _PAGE]))
+            self._target.memory.write(low + page, bytes(code[page : page + PAGE]))
         self._target.memory.flush()  # what they call is known before they are led there
         self._write_callers(callers)
         self._write_bodies([body or _TAKEN for body in bodies])
@@ -310,8 +315,8 @@ class ReturnLandings:
         """The pages that stay for the process's life once the landings are retired and no thread
         stands in the agent or a pad: at most 64 KiB."""
         used = {self.base, *(self.base + page for page in self._pages_of_cells())}
-        used |= {self._word(number) // _PAGE * _PAGE for number in self._used()}
-        return [range(page, page + _PAGE) for page in sorted(used)]
+        used |= {self._word(number) // PAGE * PAGE for number in self._used()}
+        return [range(page, page + PAGE) for page in sorted(used)]
 
     def knows(self, back: int) -> bool:
         """Whether the call site with this return address has a cell here."""
@@ -387,7 +392,7 @@ class ReturnLandings:
         found = set()
         for number in self._used():
             at = number * _CELL
-            found |= {at // _PAGE * _PAGE, (at + _CELL - 1) // _PAGE * _PAGE}
+            found |= {at // PAGE * PAGE, (at + _CELL - 1) // PAGE * PAGE}
         return found
 
     def _sites(self) -> dict[int, int]:

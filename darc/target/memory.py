@@ -8,6 +8,9 @@ from typing import Protocol
 
 from darc.model.errors import DarcError, TargetError
 
+PAGE = 4096
+"""Bytes of a page."""
+
 
 class Hidden(Protocol):
     """Memory that the debugger cannot reach by its addresses."""
