@@ -24,6 +24,9 @@ from darc.views.words import message
 from . import cache, disk, guest, kernels, machine, workloads
 from .errors import VmError
 
+_AUTO = "auto"
+"""Of ``--accel``: KVM where a machine boots with it."""
+
 BOOT_SECONDS = 300
 """How long a machine may take to boot; it takes 3 s of a processor's time."""
 
@@ -57,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     start = commands.add_parser("start", help="start a machine and say how to connect gdb to it")
-    start.add_argument("--kernel", choices=kernels.NAMES, default="debian", help="default: debian")
+    _add_kernel(start)
     start.add_argument("--update", action="store_true", help="get the newest kernel of the release")
     what = start.add_mutually_exclusive_group()
     what.add_argument("--workload", metavar="NAME", help="see: darc-vm workloads")
@@ -75,12 +78,15 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--kaslr", action="store_true", help="let the kernel choose its addresses")
     start.add_argument("--append", default="", metavar="PARAMETERS", help="for the kernel")
     start.add_argument(
-        "--accel", choices=("tcg", "kvm", "auto"), default="tcg", help="default: tcg"
+        "--accel",
+        choices=(*(one.value for one in machine.Accel), _AUTO),
+        default=machine.Accel.TCG.value,
+        help=f"default: {machine.Accel.TCG.value}",
     )
     start.set_defaults(command=_start)
 
     fetch = commands.add_parser("fetch", help="download or build a kernel, and make the disks")
-    fetch.add_argument("--kernel", choices=kernels.NAMES, default="debian", help="default: debian")
+    _add_kernel(fetch)
     fetch.add_argument("--update", action="store_true", help="get the newest kernel of the release")
     fetch.set_defaults(command=_fetch)
 
@@ -101,10 +107,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_kernel(parser: argparse.ArgumentParser) -> None:
+    of = f"default: {kernels.DEFAULT}"
+    parser.add_argument("--kernel", choices=kernels.NAMES, default=kernels.DEFAULT, help=of)
+
+
 def _start(options: argparse.Namespace) -> int:
     program = _program(options)
-    if options.icount and options.accel != "tcg":
-        raise VmError("--icount needs --accel tcg")
+    if options.icount and options.accel != machine.Accel.TCG.value:
+        raise VmError(f"--icount needs --accel {machine.Accel.TCG.value}")
     if options.smp < 1 or options.memory < 128:
         raise VmError("a machine needs --smp 1 and --memory 128 at least")
     if options.disk_iops < 0:
@@ -116,12 +127,11 @@ def _start(options: argparse.Namespace) -> int:
         memory_mib=options.memory,
         icount=options.icount,
         kaslr=options.kaslr,
-        accel=options.accel,
         disk_iops=options.disk_iops,
         parameters=options.append,
     )
     default = program.file.name if program else options.kernel
-    started = _boot(setup, options.name or default)
+    started = _boot(setup, options.accel, options.name or default)
     if options.workload:
         try:
             started.wait_for(guest.READY, BOOT_SECONDS)
@@ -129,22 +139,22 @@ def _start(options: argparse.Namespace) -> int:
             started.stop()
             raise
     print(message(f"{started.name}: {started.release}, {started.program or 'no program'}"))
-    if started.kernel == "kgdb":
+    if started.has_kgdb:
         print(f"  darc-vm break {started.name}")
     print(f"  {connect(started)}")
     print(f"  darc-vm stop {started.name}")
     return 0
 
 
-def _boot(setup: machine.Setup, name: str) -> machine.Machine:
-    if setup.accel != "auto":
-        return machine.start(setup, name, BOOT_SECONDS)
+def _boot(setup: machine.Setup, accel: str, name: str) -> machine.Machine:
+    if accel != _AUTO:
+        return machine.start(replace(setup, accel=machine.Accel(accel)), name, BOOT_SECONDS)
     if os.access("/dev/kvm", os.R_OK | os.W_OK):
         try:
-            return machine.start(replace(setup, accel="kvm"), name, KVM_BOOT_SECONDS)
+            return machine.start(replace(setup, accel=machine.Accel.KVM), name, KVM_BOOT_SECONDS)
         except VmError:
             cache.say("KVM does not boot here")
-    return machine.start(replace(setup, accel="tcg"), name, BOOT_SECONDS)
+    return machine.start(setup, name, BOOT_SECONDS)
 
 
 def _fetch(options: argparse.Namespace) -> int:

@@ -31,15 +31,20 @@ class _Origin:
     source: str | None = None
 
 
+DEFAULT = "debian"
+
 _ORIGINS = {
-    "debian": _Origin("linux-image-cloud-amd64"),
+    DEFAULT: _Origin("linux-image-cloud-amd64"),
     "rt": _Origin("linux-image-rt-amd64"),
     "6.12": _Origin("linux-image-6.12-cloud-amd64"),
     "6.12-rt": _Origin("linux-image-6.12-rt-amd64"),
     "newest": _Origin("linux-image-cloud-amd64", _BACKPORTS),
 }
 
-NAMES = (*_ORIGINS, "kgdb")
+KGDB = "kgdb"
+"""The kernel that is built with kgdb, by its name."""
+
+NAMES = (*_ORIGINS, KGDB)
 
 _DISK_DRIVER = "virtio_blk"
 _BUS_DRIVER = "virtio_pci"
@@ -57,6 +62,11 @@ class CachedKernel:
 
     name: str
     folder: Path
+
+    @property
+    def has_kgdb(self) -> bool:
+        """Whether a debugger is served by the kernel itself."""
+        return self.name == KGDB
 
     @property
     def version(self) -> str:
@@ -90,7 +100,7 @@ def find(name: str, update: bool = False) -> CachedKernel:
 
     With ``update`` the newest there is, else the newest in the cache.
     """
-    if name == "kgdb":
+    if name == KGDB:
         return CachedKernel(name, kbuild.built())
     return CachedKernel(name, _debian(name, update))
 

@@ -21,12 +21,13 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from . import cache, disk, guest, qmp
 from .errors import VmError
-from .kernels import CachedKernel
+from .kernels import KGDB, CachedKernel
 
 QEMU = "qemu-system-x86_64"
 
@@ -39,6 +40,13 @@ _SYSRQ_DEBUG = "sysrq: DEBUG"
 """What the kernel prints when it was asked to stop for a debugger."""
 
 
+class Accel(Enum):
+    """What executes the guest's code, as QEMU's ``-accel`` takes it."""
+
+    TCG = "tcg"
+    KVM = "kvm"
+
+
 @dataclass(frozen=True)
 class Setup:
     """What a machine is to be."""
@@ -49,7 +57,7 @@ class Setup:
     memory_mib: int = 512
     icount: bool = False
     kaslr: bool = False
-    accel: str = "tcg"
+    accel: Accel = Accel.TCG
     cpu: str = "max"
     """QEMU's model of the processor, where it is emulated."""
     disk_iops: int = 0
@@ -74,6 +82,11 @@ class Machine:
     debug: Path
 
     @property
+    def has_kgdb(self) -> bool:
+        """Whether its kernel is the one with kgdb."""
+        return self.kernel == KGDB
+
+    @property
     def gdb_socket(self) -> Path:
         """QEMU's gdbstub."""
         return self.folder / "gdb.sock"
@@ -86,7 +99,7 @@ class Machine:
     @property
     def target(self) -> Path:
         """What gdb connects to."""
-        return self.kgdb_socket if self.kernel == "kgdb" else self.gdb_socket
+        return self.kgdb_socket if self.has_kgdb else self.gdb_socket
 
     @property
     def console_socket(self) -> Path:
@@ -152,7 +165,7 @@ class Machine:
         Returns when the kernel is about to stop; then a debugger can connect. Raises VmError when
         the kernel has no kgdb, or does not react in ``seconds``.
         """
-        if self.kernel != "kgdb":
+        if not self.has_kgdb:
             raise VmError(f"{self.name} has no kgdb: connect gdb to {self.gdb_socket}")
         before = self.console.count(_SYSRQ_DEBUG)
         qmp.execute(self.monitor_socket, "chardev-send-break", id="console")
@@ -261,13 +274,14 @@ def _launch(command: Sequence[str], folder: Path, lock: int) -> int:
 
 def _command(setup: Setup, folder: Path, disks: Sequence[Path]) -> list[str]:
     lines = "console=ttyS0 quiet panic=-1" + ("" if setup.kaslr else " nokaslr")
-    if setup.kernel.name == "kgdb":
+    if setup.kernel.has_kgdb:
         # With a rate the line has its FIFO. Its check of the timer fails on a busy host.
         lines += " kgdboc=ttyS1,115200 no_timer_check"
     lines += f" {setup.parameters}" if setup.parameters else ""
     command = [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
-    command += ["-machine", "pc", "-accel", setup.accel, "-smp", str(setup.cpus)]
-    command += ["-cpu", "host" if setup.accel == "kvm" else setup.cpu, "-m", f"{setup.memory_mib}M"]
+    command += ["-machine", "pc", "-accel", setup.accel.value, "-smp", str(setup.cpus)]
+    cpu = "host" if setup.accel is Accel.KVM else setup.cpu
+    command += ["-cpu", cpu, "-m", f"{setup.memory_mib}M"]
     command += ["-kernel", str(setup.kernel.image), "-append", lines, "-initrd", "initramfs"]
     for line in ("console", "kgdb", "messages"):
         # Nothing is lost, and nothing waits, while nobody is connected: the log has it all.
