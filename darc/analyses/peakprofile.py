@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from darc.model.peaks import (
+    LAST_PEAK,
     LEAST_BEYOND,
     Peak,
     PeakRange,
@@ -124,10 +125,10 @@ class PeakProfile:
         time, and would make a peak if they were more. Not where several peaks have shown
         themselves: a short program may end meanwhile."""
         found, profile = self._found(), self._at_choice
-        far, bins = choose_peak("last", profile), profile.bins
+        far, bins = choose_peak(LAST_PEAK, profile), profile.bins
         if self._seconds >= LONG_SECONDS or len(found) > 1 or far is None:
             return False
-        if spec == "last" and is_most_far_right(found, profile):
+        if spec == LAST_PEAK and is_most_far_right(found, profile):
             return True
         return far.number is not None or far.calls_in(bins) > _RARE * sum(bins.values())
 
@@ -137,7 +138,7 @@ class PeakProfile:
 
     def told_of_last(self, spec: str | None, function: str) -> str | None:
         """What ``last`` has taken of a profile of ``function`` that has one peak only."""
-        if spec != "last" or self._peak is None or len(self._found()) > 1:
+        if spec != LAST_PEAK or self._peak is None or len(self._found()) > 1:
             return None
         if self._peak.number is not None:
             far = far_right(self._found(), self._at_choice.bins)

@@ -47,6 +47,7 @@ from darc.model.ftree import Fnode, RootCausePath
 from darc.model.functionset import FunctionProfile
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OpClass
 from darc.model.parameters import Loops, Parameters, Probes
+from darc.model.peaks import LAST_PEAK
 from darc.model.profile import Profile
 from darc.model.shares import share_of
 from darc.model.snapshot import ProgramFigures, Snapshot
@@ -200,7 +201,7 @@ class RootCauses(Resumable):
         if self._resumption.waiting is not None:
             return self._go(self._begin())
         spec = self.parameters.peak
-        if spec in (None, "last") and pace.looks_longer(self._profile, spec):
+        if spec in (None, LAST_PEAK) and pace.looks_longer(self._profile, spec):
             return self._await_calls()
         if self.parameters.peak is None:
             return self._ask_for_peak()

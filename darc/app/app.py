@@ -120,8 +120,8 @@ class App:
         user is told."""
         self._parameters = with_text(self._parameters, name, text)
         parameter = find_parameter(name)
-        if parameter.field == "verbose":
-            return  # it is asked for whenever something is shown
+        if parameter.is_for_showing:
+            return
         session, request = self._session, self._waiting.request
         if session is not None and session.alive and not session.analysis.finished:
             spec, given = session.spec, session.parameters

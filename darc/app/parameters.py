@@ -18,6 +18,7 @@ from darc.model.parameters import (
     Parameters,
     Probes,
 )
+from darc.model.peaks import LAST_PEAK
 from darc.model.values import Kind
 
 
@@ -32,6 +33,8 @@ class Parameter:
     metavar: str
     doc: str
     values: tuple[str, ...]
+    is_for_showing: bool = False
+    """Whether it holds at once, also for what an analysis that has begun shows."""
 
     @property
     def domain(self) -> Domain:
@@ -93,7 +96,7 @@ PARAMETERS: tuple[Parameter, ...] = (
             "The peak to explain: a number N, 'last', bins as 17-19, '>4ms' or a percentile as "
             "p99. Without it the program stops once the profile is known, for the choice."
         ),
-        values=("last", "none"),
+        values=(LAST_PEAK, "none"),
     ),
     Parameter(
         name="start-ops",
@@ -232,6 +235,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         metavar="on|off",
         doc="Show every callee in trees and the traceback of errors.",
         values=("on", "off"),
+        is_for_showing=True,
     ),
 )
 """In the order of the fields."""

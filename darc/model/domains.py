@@ -9,7 +9,7 @@ from decimal import Decimal
 from enum import Enum
 
 from darc.model.parameters import MAX_DEPTH, MAX_RESOLUTION, Loops, OnFinish, Probes
-from darc.model.peaks import choose_peak
+from darc.model.peaks import LAST_PEAK, choose_peak
 from darc.model.profile import Profile
 from darc.model.values import SWITCH, Kind, count, duration, member, share
 
@@ -83,7 +83,7 @@ def _peak(text: str) -> str:
     return text
 
 
-PEAK = Kind("a peak: N, last, bins as 17-19, '>4ms' or p99", _peak, "last", ("last",))
+PEAK = Kind("a peak: N, last, bins as 17-19, '>4ms' or p99", _peak, LAST_PEAK, (LAST_PEAK,))
 """Which one there is, a profile tells."""
 
 _THREAD_ID = replace(

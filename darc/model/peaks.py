@@ -29,6 +29,9 @@ from itertools import groupby, pairwise
 from darc.model.errors import UsageError
 from darc.model.profile import OCTAVES, Profile, bin_of, parse_time, possible_bins
 
+LAST_PEAK = "last"
+"""What is typed for the slowest peak, whichever that is."""
+
 _VALLEY = 3
 _DEVIANCE = 10.0
 _SHIFT = 2
@@ -126,7 +129,7 @@ def choose_peak(spec: str, profile: Profile) -> PeakRange | None:
     Raises :class:`~darc.model.errors.UsageError` for anything else and for bins that do not exist.
     """
     text = spec.strip()
-    if text == "last":
+    if text == LAST_PEAK:
         peaks = find_peaks(profile.bins, profile.resolution)
         tail = tail_of(peaks, profile)
         return _nth(peaks, -1) if tail is None else PeakRange(None, tail[1], None)

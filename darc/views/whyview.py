@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from rich.text import Text
 
 from darc.model.ftree import Cause, Function, RootCausePath
+from darc.model.peaks import LAST_PEAK
 from darc.model.profile import format_cycles
 from darc.model.shares import explain
 from darc.model.snapshot import Snapshot
@@ -165,7 +166,7 @@ def _slow(suspect: Suspect, show: Show) -> str:
 def _peak(suspect: Suspect) -> str:
     """Its slow peak, as one types it."""
     if suspect.peak.last_bin is None:
-        return "last"
+        return LAST_PEAK
     return f"{suspect.peak.first_bin}-{suspect.peak.last_bin}"
 
 

@@ -9,6 +9,7 @@ from darc.app.commands.filenames import files
 from darc.app.commands.peak import peaks
 from darc.app.commands.registry import COMMANDS
 from darc.model.errors import DarcError
+from darc.model.peaks import LAST_PEAK
 from darc.views.words import LOG_NAME_WIDTH, printable
 
 
@@ -95,5 +96,5 @@ def _has_argument(command: Command, before: Sequence[str]) -> bool:
 
 def _values(app: Actions, option: Option[object]) -> list[str]:
     if option.name == "--peak":
-        return [*peaks(app), *(word for word in option.kind.words if word != "last")]
+        return [*peaks(app), *(word for word in option.kind.words if word != LAST_PEAK)]
     return list(option.kind.words)

@@ -13,6 +13,7 @@ from darc.model.contrast import Group, contrast
 from darc.model.errors import DarcError, UsageError
 from darc.model.functionset import FunctionSet
 from darc.model.ops import KeptOps, OpClass
+from darc.model.peaks import LAST_PEAK
 from darc.model.setdiff import Method, difference
 from darc.model.snapshot import Snapshot
 from darc.model.values import member
@@ -173,7 +174,7 @@ def _f0(group: Group) -> str | None:
 
 
 def _is_peak(argument: str) -> bool:
-    return argument == "last" or (argument.isascii() and argument.isdecimal())
+    return argument == LAST_PEAK or (argument.isascii() and argument.isdecimal())
 
 
 def _side(snapshot: Snapshot, argument: str) -> Group:
@@ -181,7 +182,7 @@ def _side(snapshot: Snapshot, argument: str) -> Group:
         return _of_file(argument)
     kept = timeline.need_ops(snapshot)
     last = str(snapshot.peaks[-1].number) if snapshot.peaks else argument
-    number = int(last if argument == "last" else argument[:9])
+    number = int(last if argument == LAST_PEAK else argument[:9])
     chosen, fastest = snapshot.peak, timeline.fastest_peak(snapshot)
     if chosen is not None and chosen.number == number:
         return _of_peak(snapshot, OpClass.IN_PEAK)

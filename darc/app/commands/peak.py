@@ -8,6 +8,7 @@ from darc.app.options import Typed
 from darc.app.parameters import find_parameter
 from darc.model.errors import DarcError, UsageError
 from darc.model.ftree import NodeState
+from darc.model.peaks import LAST_PEAK
 from darc.session.session import Session
 
 
@@ -73,7 +74,7 @@ def peaks(app: Actions, _prefix: str = "") -> list[str]:
         peaks = app.snapshot().peaks
     except DarcError:
         peaks = ()
-    return [*(str(peak.number) for peak in peaks), "last"]
+    return [*(str(peak.number) for peak in peaks), LAST_PEAK]
 
 
 def _fnodes(app: Actions, _prefix: str) -> list[str]:

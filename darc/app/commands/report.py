@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 
 from darc.app.commands.command import FILE, Actions, Command, Option, Parsed, style_of
 from darc.app.commands.written import FILE_OPTION
 from darc.app.options import Typed
 from darc.model.errors import UsageError
-from darc.model.values import choice
+from darc.model.values import choice, member
 from darc.views.exporters import EXPORTERS, reportfile
+
+
+class Required(Enum):
+    """What a report may be an error without."""
+
+    ROOT_CAUSE = "root-cause"
+    ANSWER = "answer"
+
 
 _FORMAT = Option(
     "--format",
@@ -24,7 +33,7 @@ _REQUIRE = Option(
     "WHAT",
     "An error without a root-cause that explains most of the peak's time, as far as that is "
     "known, or without an answer of 'darc why'.",
-    choice("root-cause", "answer"),
+    member(Required),
     "none",
 )
 REPORT_OPTIONS = (_FORMAT, FILE_OPTION, _OUTPUT, _REQUIRE)
@@ -50,8 +59,8 @@ def _report(app: Actions, parsed: Parsed) -> None:
         file if isinstance(file, Path) else None,
         emit=app.emit,
         style=style_of(app),
-        require_root_cause=parsed.options["require"] == "root-cause",
-        require_answer=parsed.options["require"] == "answer",
+        require_root_cause=parsed.options["require"] is Required.ROOT_CAUSE,
+        require_answer=parsed.options["require"] is Required.ANSWER,
     )
 
 
