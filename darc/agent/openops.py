@@ -75,13 +75,13 @@ class OpenOps:
             is_sure = bool(context["idle"]) and all(r["open"] == 1 for r in own)
             found.append(
                 Operation(
-                    address,
-                    context["thread"],
-                    context["serial"],
-                    is_sure,
-                    first["start"],
-                    context["jump_time"],
-                    tuple(map(self._open_record, own)),
+                    context=address,
+                    thread=context["thread"],
+                    serial=context["serial"],
+                    is_sure=is_sure,
+                    began=first["start"],
+                    jump_time=context["jump_time"],
+                    records=tuple(map(self._open_record, own)),
                 )
             )
         return found

@@ -271,7 +271,7 @@ class RunningOp:
     start: int = field(compare=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Operation:
     """A call of f0 that is being measured."""
 

@@ -292,14 +292,14 @@ class FunctionProfiles(Analysis):
         out = {f: why for f, why in unmeasured if f.address not in seen} | pads.left_out
         self._probed = len(seen | {f.address for f in pads.functions if f not in pads.left_out})
         self._known = FunctionSet(
-            ranked(rows),
-            tuple(f for f in pads.functions if f.address not in seen and f not in out),
-            self._left_out + tuple(out.items()),
-            round(seconds, 3),
-            self._every,
-            self._top,
-            self._known.busy,
-            self._making,
+            rows=ranked(rows),
+            uncalled=tuple(f for f in pads.functions if f.address not in seen and f not in out),
+            left_out=self._left_out + tuple(out.items()),
+            seconds=round(seconds, 3),
+            every=self._every,
+            top=self._top,
+            busy=self._known.busy,
+            making=self._making,
         )
 
     @property

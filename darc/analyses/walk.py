@@ -410,14 +410,14 @@ class CallWalk(Analysis):
         groups = tuple(map(chains.told, self._groups))
         left = tuple(left_out.items())
         self._known = Walk(
-            groups,
-            self._threshold,
-            self._window,
-            self._windows,
-            left,
-            self._longest,
-            min(self._by_quota / self._ready, 1.0) if self._ready else 0.0,
-            tuple(sorted(self._lost.values())),
+            groups=groups,
+            threshold=self._threshold,
+            seconds=self._window,
+            windows=self._windows,
+            left_out=left,
+            longest=self._longest,
+            by_quota=min(self._by_quota / self._ready, 1.0) if self._ready else 0.0,
+            lost=tuple(sorted(self._lost.values())),
         )
 
     # -------------------------------------------------------------------- views

@@ -46,13 +46,13 @@ class Chains:
         longest = sorted(waits.items(), key=lambda one: -one[1])
         idle = tuple((name, part) for name, part in longest if part > _NOTHING)
         return WalkGroup(
-            group.name,
-            len(group.members),
-            idle,
-            tuple(chains),
-            group.ran,
-            group.ready,
-            group.is_of_callers,
+            name=group.name,
+            threads=len(group.members),
+            idle=idle,
+            chains=tuple(chains),
+            ran=group.ran,
+            ready=group.ready,
+            is_of_callers=group.is_of_callers,
         )
 
     def _chains(self, group: ThreadGroup, node: WalkNode) -> Iterator[Chain]:

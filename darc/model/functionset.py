@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from darc.model.errors import NotFoundError
@@ -84,6 +84,7 @@ class FunctionSet(Part):
 
     rows: tuple[FunctionProfile, ...]
     """Those that were called, the most interesting one first."""
+    _: KW_ONLY
     uncalled: tuple[Function, ...] = ()
     """Those that were timed, and not called."""
     left_out: tuple[tuple[Function, str], ...] = ()

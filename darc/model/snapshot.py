@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
@@ -96,6 +96,7 @@ class Snapshot:
     function: str
     status: Status
     probes: Probes
+    _: KW_ONLY
     profile: Profile | None = None
     peaks: tuple[Peak, ...] = ()
     peak: PeakRange | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import ClassVar
 
@@ -53,6 +53,7 @@ class WalkGroup:
     """The waits for work, and their shares."""
     chains: tuple[Chain, ...]
     """The one with the largest share first."""
+    _: KW_ONLY
     ran: float | None = None
     ready: float | None = None
     """Waited for a processor. ``None``: the system does not tell."""
@@ -77,6 +78,7 @@ class Walk(Part):
     groups: tuple[WalkGroup, ...]
     threshold: float
     seconds: float
+    _: KW_ONLY
     windows: int = 0
     left_out: tuple[tuple[Function, str], ...] = ()
     """Callees that could not be timed, and why."""

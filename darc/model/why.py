@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from typing import ClassVar
 
@@ -198,6 +198,7 @@ class Why(Part):
     answers: tuple[Answer, ...]
     """Those with a cause first, of these what delayed calls most; without those that are idle,
     disturbed, or another one's calls once more."""
+    _: KW_ONLY
     functions: int = 0
     """So many were timed,"""
     calls: int = 0

@@ -24,7 +24,7 @@ from darc.target.target import Place, State, Target
 _Code: TypeAlias = bytes
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Patch:
     """A place in the program's code that leads to a pad."""
 

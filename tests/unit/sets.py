@@ -34,7 +34,7 @@ KNOWN = FunctionSet(
         ),
         row("a_function_with_a_rather_long_name_that_does_not_fit", {9: 5}),
     ),
-    (function("idle"),),
-    ((function("tiny"), "the function is shorter than a jump"),),
-    2.0,
+    uncalled=(function("idle"),),
+    left_out=((function("tiny"), "the function is shorter than a jump"),),
+    seconds=2.0,
 )

@@ -48,7 +48,14 @@ class World:
         self.done.append(("make", address))
         if address in self.problems:
             return self.problems[address]
-        return Patch(address + BEHIND_ENDBR, b"\x90" * 5, b"\xe9" * 5, 0, 0, 0)
+        return Patch(
+            address=address + BEHIND_ENDBR,
+            original=b"\x90" * 5,
+            bytes=b"\xe9" * 5,
+            index=0,
+            pad=0,
+            pad_back=0,
+        )
 
     def together(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()

@@ -90,7 +90,15 @@ class World:
         self.log.append(f"site {index} {'on' if patched else 'off'}")
 
     def patch(self, address: int = CODE, index: int = 1, **more: Any) -> Patch:
-        return Patch(address, OWN[:5], JUMP, index, PAD, PAD + 16, **more)
+        return Patch(
+            address=address,
+            original=OWN[:5],
+            bytes=JUMP,
+            index=index,
+            pad=PAD,
+            pad_back=PAD + 16,
+            **more,
+        )
 
     def code(self, address: int = CODE) -> bytes:
         return self.target.memory.read(address, len(OWN))

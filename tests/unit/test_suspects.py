@@ -460,7 +460,15 @@ def shown(why: Why) -> Snapshot:
 
 def test_what_was_not_looked_into_is_offered() -> None:
     (suspect,) = suspects(of(row("slow", SLOW)))
-    why = Why(Verdict.UNKNOWN, (), 3, 1230, 2.0, reasons=("it ended before",), open=(suspect,))
+    why = Why(
+        Verdict.UNKNOWN,
+        (),
+        functions=3,
+        calls=1230,
+        seconds=2.0,
+        reasons=("it ended before",),
+        open=(suspect,),
+    )
     text = status(shown(why), Style())
     assert "darc: why: cannot tell\n  1230 calls of 3 functions in 2.0s\n" in text
     assert "slow: 30 of 1230 calls take about 25ms, not " in text
@@ -475,7 +483,7 @@ def test_what_was_not_looked_into_is_offered() -> None:
 
 
 def test_nothing_that_stands_out_is_said_in_words() -> None:
-    text = status(shown(Why(Verdict.NOTHING, (), 5, 900, 4.0)), Style())
+    text = status(shown(Why(Verdict.NOTHING, (), functions=5, calls=900, seconds=4.0)), Style())
     assert text.startswith("darc: why: nothing stands out\n  900 calls of 5 functions in 4.0s\n")
     assert "'darc walk'" in text
 
@@ -545,7 +553,8 @@ def test_what_was_timed_for_a_while_only_is_told() -> None:
 
 def test_what_was_left_out_is_told() -> None:
     (suspect,) = suspects(of(row("step", SLOW)))
-    text = status(shown(Why(Verdict.WAITS, (), 5, 900, 4.0, idle=((suspect, "poll"),))), Style())
+    timed = Why(Verdict.WAITS, (), functions=5, calls=900, seconds=4.0)
+    text = status(shown(dataclasses.replace(timed, idle=((suspect, "poll"),))), Style())
     assert text.startswith("darc: why: nothing but waits for work\n")
     assert "left out: step waits in poll, as for its next work\n" in text
     assert "'darc start step --peak last' looks into it all the same\n" in text

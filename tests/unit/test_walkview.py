@@ -11,7 +11,7 @@ from tests.unit import samples
 
 
 def lines(group: WalkGroup, longest: float = 1.0) -> list[str]:
-    known = Walk((group,), 0.25, 1.0, 3, longest=longest)
+    known = Walk((group,), 0.25, 1.0, windows=3, longest=longest)
     return [line.plain for line in draw_walk(known, str, is_over=True)]
 
 
@@ -56,10 +56,10 @@ def test_the_chain_that_is_worth_it_is_offered() -> None:
     """Not that of main, which is called once, and has waited nearly all the time."""
     idle = WalkGroup("main", 1, (("usleep", 0.997),), (chain(End.SYSTEM_CALL, 1.0),))
     busy = WalkGroup("serve", 3, (), (chain(End.ITSELF, 1.0, 0.3), chain(End.ITSELF, 1.0, 0.6)))
-    known = Walk((idle, busy), 0.25, 1.0, 3)
+    known = Walk((idle, busy), 0.25, 1.0, windows=3)
     told = [line.plain for line in draw_walk(known, str, is_over=True)]
     assert told[-1] == "'darc start 3' looks for what makes calls of chain 3's last function slow"
-    alone = Walk((idle,), 0.25, 1.0, 3)
+    alone = Walk((idle,), 0.25, 1.0, windows=3)
     assert not any("darc start" in one.plain for one in draw_walk(alone, str, is_over=True))
 
 
@@ -80,7 +80,7 @@ def test_threads_are_those_that_have_called_what_the_walk_began_with() -> None:
 
 
 def test_threads_that_are_missing_are_told() -> None:
-    known = Walk((), 0.25, 1.0, 3, lost=(11, 12, 13, 14))
+    known = Walk((), 0.25, 1.0, windows=3, lost=(11, 12, 13, 14))
     told = [line.plain for line in draw_walk(known, str, is_over=True)]
     assert "left out: 4 threads (11, 12, 13 and 1 more), whose stacks do not lead" in told[-1]
     later = WalkGroup("main", 1, (), (), is_known=False)
