@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from darc.agent.rows import MemberCounts
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.runclock import RunClock
-from darc.collectors.set_collector import SetCollector
+from darc.collectors.manyduties import that_times_sets
 from darc.model.errors import UsageError
 from darc.model.ftree import Function
 from darc.model.functionset import TOP, FunctionProfile, FunctionSet, ranked
@@ -72,9 +72,10 @@ class FunctionProfiles(Analysis):
         left_out: Sequence[tuple[Function, str]] = (),
     ) -> None:
         super().__init__(subject)
-        if not isinstance(subject.collector, SetCollector):
+        timed = that_times_sets(subject.collector)
+        if timed is None:
             raise UsageError("'darc profile' times functions by pads alone: '--probes pad'")
-        self._set = subject.collector
+        self._set = timed
         self._every = every
         if every is not None and every < _LEAST_EVERY and self._stops_for_intervals:
             raise UsageError(

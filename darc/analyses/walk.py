@@ -22,7 +22,8 @@ from darc.analyses.walkedges import Edges
 from darc.analyses.walkgroups import ThreadGroup, WalkNode
 from darc.analyses.walkpace import Pace
 from darc.code.standard_library import begins_threads, is_of_cxx
-from darc.collectors.walk_collector import EVENT_WAITS, WalkCollector, plain_name
+from darc.collectors.manyduties import that_walks
+from darc.collectors.walk_collector import EVENT_WAITS, plain_name
 from darc.collectors.walkcount import Counted
 from darc.collectors.walkstacks import ThreadStack
 from darc.model.errors import UsageError
@@ -74,9 +75,10 @@ class CallWalk(Analysis):
     ) -> None:
         """``goes_below`` says that f0 is where to begin, instead of each thread's start."""
         super().__init__(subject)
-        if not isinstance(subject.collector, WalkCollector):
+        walks = that_walks(subject.collector)
+        if walks is None:
             raise UsageError("'darc walk' times functions by pads alone: '--probes pad'")
-        self._walk = subject.collector
+        self._walk = walks
         self._threshold = threshold
         self._window = seconds
         self._goes_below = goes_below

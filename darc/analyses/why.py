@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from darc.analyses.analysis import Step, Subject
 from darc.analyses.functionset import FunctionProfiles
 from darc.analyses.rootcauses import RootCauses
-from darc.collectors.set_collector import SetCollector
+from darc.collectors.manyduties import that_times_sets
 from darc.collectors.walk_collector import EVENT_WAITS, plain_name
 from darc.model.ftree import Cause, Fnode, Function, RootCausePath
 from darc.model.ops import KeptOps, Op, OpClass
@@ -83,8 +83,9 @@ class SuspectProfiles(FunctionProfiles):
         left_out: Sequence[tuple[Function, str]] = (),
     ) -> None:
         every = max(_LEAST_INTERVAL, limit / _INTERVALS)
-        assert isinstance(subject.collector, SetCollector)
-        self._busy = subject.collector.busy_seconds
+        timed = that_times_sets(subject.collector)
+        assert timed is not None
+        self._busy = timed.busy_seconds
         super().__init__(subject, seconds=limit, every=every, left_out=left_out)
         self._limit = limit
         self._next_asked = min(FIRST_SECONDS, limit)

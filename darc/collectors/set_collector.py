@@ -17,6 +17,7 @@ from darc.code.architecture import FunctionCode
 from darc.code.stacks import under_way
 from darc.collectors.collector import Assignment, Way
 from darc.collectors.losses import LOSSES
+from darc.collectors.manyduties import TimesSets
 from darc.collectors.memberpads import LONGEST_STOP, MemberPads
 from darc.collectors.pad_collector import PadCollector
 from darc.collectors.setcount import SetCounting
@@ -38,7 +39,7 @@ _LOSSES = {
 }
 
 
-class SetCollector(PadCollector):
+class SetCollector(PadCollector, TimesSets):
     """Entry pads at the functions of a set, in a process."""
 
     _loss_texts = LOSSES | _LOSSES

@@ -16,6 +16,7 @@ from collections.abc import Set as AbstractSet
 from darc.code.architecture import FunctionCode
 from darc.code.program import Program
 from darc.collectors.collector import Assignment, Way
+from darc.collectors.manyduties import Walks
 from darc.collectors.set_collector import SetCollector
 from darc.collectors.walkcount import OpenMembers, Windows
 from darc.collectors.walkstacks import Stacks
@@ -35,7 +36,7 @@ EVENT_WAITS = frozenset(("epoll_wait", "epoll_pwait", "epoll_pwait2"))
 """Functions that threads wait in for whatever comes next, wherever that is called."""
 
 
-class WalkCollector(SetCollector):
+class WalkCollector(SetCollector, Walks):
     """See the module."""
 
     # Callers and callees would not count alike, and shares of time are asked for here.
