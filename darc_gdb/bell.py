@@ -211,14 +211,14 @@ class GdbBell(Bell):
     def _stop_no_more(self, name: str) -> None:
         """gdb passes it on by itself until :meth:`disarm`: where it comes more often than gdb stops
         and goes on, handlers that may be interrupted by it are nested until there is no stack."""
-        _, tells, _ = _handled(name)
+        _, tells, _ = answers.handling(name)
         self._unstopped[name] = tells
         gdb.execute(f"handle {name} nostop noprint pass", to_string=True)
         self._catch_anew()
 
     def _stop_again(self) -> None:
         for name, tells in self._unstopped.items():
-            if _handled(name) == (False, False, True):  # else the user has said otherwise
+            if answers.handling(name) == (False, False, True):  # else the user has said otherwise
                 gdb.execute(f"handle {name} stop {'' if tells else 'no'}print", to_string=True)
         self._unstopped.clear()
 
