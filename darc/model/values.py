@@ -93,7 +93,7 @@ def share(
     """The shares above 0, and from ``least`` on, up to 1: ``25%`` is 0.25. A plain number is one as
     well, unless they are to be ``in_percent``, where 1 might be meant to be 1%."""
     low = f"from {least:.0%} to" if least else "above 0 and at most"
-    most = "100%" if in_percent else "1 (or 100%)"
+    most = "100%, in percent as 25%" if in_percent else "1 (or 100%)"
 
     def parse(text: str) -> float:
         if in_percent and not text.endswith("%"):

@@ -2,7 +2,7 @@ import dataclasses
 import importlib
 import json
 import pkgutil
-import re
+import shlex
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -621,11 +621,17 @@ def test_help_has_the_words_of_an_option_that_takes_no_others() -> None:
     assert f"One of {', '.join(one.value for one in Probes)}." in probes.help
 
 
+def arguments_of(command: commands.Command) -> str:
+    """Those of its first example, as they are typed: options stand behind what it takes."""
+    _darc, _name, *words = shlex.split(command.examples[0][0])
+    return shlex.join(command.split(words).words)
+
+
 @pytest.mark.parametrize("command", commands.COMMANDS.values(), ids=lambda one: one.name)
 def test_values_of_options_are_read_and_refused_alike(command: commands.Command) -> None:
     """Completion offers what may be typed; a text that is none is told of with what is valid and
     what to type."""
-    least = "f" if re.match(rf"darc {command.name} [A-Z]", command.usage) else ""
+    least = arguments_of(command)
     for option in command.options:
         for text in (*option.kind.words, option.kind.example):
             command.read(f"{least} {option.name} {text}")

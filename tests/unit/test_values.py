@@ -58,3 +58,10 @@ def test_a_text_that_stands_for_none_is_refused_with_what_to_type(
     told = f"--of: '{text}' is not {kind.valid}; type for example '--of {kind.example}'"
     assert str(error.value) == told
     kind.read(kind.example, "--of")
+
+
+def test_an_argument_is_refused_with_what_stands_before_it() -> None:
+    with pytest.raises(UsageError) as error:
+        share(in_percent=True).read("0.9", "SHARE", "darc mean")
+    told = "SHARE: '0.9' is not a share above 0 and at most 100%, in percent as 25%; "
+    assert str(error.value) == f"{told}type for example 'darc mean 25%'"
