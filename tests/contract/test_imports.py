@@ -18,6 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from darc import FLOORS
+from tests.contract.names import name_of, names_in
 
 ROOT = Path(__file__).resolve().parents[2]
 DEBUGGERS = {"gdb", "lldb"}
@@ -31,15 +32,31 @@ ENGINE = sorted(p.relative_to(ROOT) for p in (ROOT / "darc").rglob("*.py"))
 PURE = ("model", "search")
 """Floors that are tested without any program: no clock, no process, no file."""
 
-OUTSIDE = {
-    *("asyncio", "builtins", "ctypes", "datetime", "fcntl", "glob", "importlib", "io", "mmap"),
-    *("multiprocessing", "os", "pathlib", "pkgutil", "platform", "random", "select", "shutil"),
-    *("signal", "socket", "subprocess", "tempfile", "threading", "time", "urllib"),
+COMPUTING = {
+    *("__future__", "abc", "bisect", "collections", "contextlib", "copy", "dataclasses", "decimal"),
+    *("difflib", "enum", "fractions", "functools", "heapq", "itertools", "math", "operator", "re"),
+    *("statistics", "string", "struct", "sys", "textwrap", "types", "typing"),
 }
-"""Modules of Python by which one reaches out, or imports what is not seen here."""
+"""Modules of Python that compute: all that is imported where nothing outside is reached."""
 
 REACHING = {"open", "exec", "eval", "compile", "__import__", "input", "print"}
-"""Functions of Python's own by which one does."""
+"""Functions of Python's own by which one reaches out, or imports what is not seen here."""
+
+IMPORTERS = {"builtins", "imp", "importlib", "pkgutil", "runpy", "zipimport"}
+"""Modules by which one imports what is not seen here, or has what was imported."""
+
+IMPORTING = {
+    *("__builtins__", "__import__", "__loader__", "__spec__", "compile", "eval", "exec"),
+    *("sys.meta_path", "sys.modules", "sys.path_hooks"),
+}
+"""Names by which one does."""
+
+OWN_IMPORTERS = {
+    "darc/agent/compiled.py": "the agent's files, as resources of their package",
+    "darc_gdb/load.py": "what a load that failed had loaded is forgotten",
+    "darc_lldb/load.py": "the same",
+}
+"""Files that may, and for what."""
 
 
 class Import(NamedTuple):
@@ -72,8 +89,14 @@ def imports(file: Path) -> tuple[Import, ...]:
 
 
 def _imports(file: Path) -> Iterator[Import]:
+    yield from imports_in(file, ast.parse((ROOT / file).read_text()))
+
+
+def imports_in(file: Path, tree: ast.Module) -> Iterator[Import]:
+    """Those of the text of a file; a module that is named behind its package is one as well."""
     package = list(file.with_suffix("").parts[:-1])
-    for node in ast.walk(ast.parse((ROOT / file).read_text())):
+    names = names_in(tree)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(file, node.lineno, alias.name)
@@ -83,14 +106,30 @@ def _imports(file: Path) -> Iterator[Import]:
             for alias in node.names:
                 full = f"{name}.{alias.name}"
                 yield Import(file, node.lineno, full if full in MODULES else name)
+        elif isinstance(node, ast.Attribute) and (full := name_of(node, names)) in MODULES:
+            yield Import(file, node.lineno, full)
+
+
+HOUSE = -1
+"""Below all floors: what ``darc`` itself has, each of them may import."""
 
 
 def floor(module: str) -> int | None:
-    """The floor that a module of darc's stands on; ``None``: the house itself, or not in it."""
+    """The floor that a module of darc's stands on; ``None``: on none, or it is not darc's."""
     parts = module.split(".")
-    if parts[0] != "darc" or len(parts) < 2 or parts[1] not in FLOORS:
+    if parts == ["darc"]:
+        return HOUSE
+    if parts[0] != "darc" or parts[1] not in FLOORS:
         return None
     return FLOORS.index(parts[1])
+
+
+def is_up(one: Import) -> bool:
+    """Whether a file of darc's imports what is above it, or one of the two stands on no floor."""
+    if one.name.split(".")[0] != "darc":
+        return False
+    here, there = floor(module_name(one.file)), floor(one.name)
+    return here is None or there is None or there > here
 
 
 def python_files(package: str) -> list[Path]:
@@ -98,9 +137,12 @@ def python_files(package: str) -> list[Path]:
 
 
 def test_every_folder_is_a_floor_and_says_what_it_is_for() -> None:
-    folders = {p.parent.name for p in (ROOT / "darc").glob("*/__init__.py")}
-    assert folders == set(FLOORS)
-    assert [p.name for p in (ROOT / "darc").glob("*.py")] == ["__init__.py"]
+    strange = [str(file) for file in ENGINE if file.parts[1] not in {*FLOORS, "__init__.py"}]
+    assert not strange, f"on no floor of darc.FLOORS: {', '.join(strange)}"
+    folders = {file.parent for file in ENGINE}
+    assert {folder.parts[1] for folder in folders if folder != Path("darc")} == set(FLOORS)
+    without = [str(folder) for folder in folders if not (ROOT / folder / "__init__.py").exists()]
+    assert not without, f"without an __init__.py: {', '.join(without)}"
     for name in FLOORS:
         text = ast.get_docstring(ast.parse((ROOT / "darc" / name / "__init__.py").read_text()))
         assert len((text or "").splitlines()) >= 3, f"darc/{name}/__init__.py does not say"
@@ -145,14 +187,7 @@ def test_a_package_imports_what_it_says(package: str) -> None:
 
 
 def test_imports_go_down() -> None:
-    up = [
-        str(one)
-        for file in ENGINE
-        for one in imports(file)
-        if (there := floor(one.name)) is not None
-        and (here := floor(module_name(file))) is not None
-        and there > here
-    ]
+    up = [str(one) for file in ENGINE for one in imports(file) if is_up(one)]
     assert not up, "\n".join(up)
 
 
@@ -191,8 +226,9 @@ def test_what_reads_instructions_knows_nothing_but_values() -> None:
         str(one)
         for name in own
         for one in imports(Path(f"{name.replace('.', '/')}.py"))
-        if one.name.split(".")[0] in OUTSIDE
-        or (one.name.startswith("darc.") and one.name not in own and home(one.name) != "model")
+        if one.name not in own
+        and one.name.split(".")[0] not in COMPUTING | {"iced_x86"}
+        and (home(one.name) != "model" or not one.name.startswith("darc."))
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -419,36 +455,118 @@ def test_what_is_debugged_may_have_no_proc() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def reaches(file: Path, tree: ast.Module) -> Iterator[str]:
+    """What reaches out of a pure floor; ``darc`` is for :func:`is_up`."""
+    for one in imports_in(file, tree):
+        if one.name.split(".")[0] not in COMPUTING | {"darc"}:
+            yield str(one)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in REACHING:
+            yield f"{file}:{node.lineno} has {node.id}"
+
+
 @pytest.mark.parametrize("name", PURE)
 def test_what_is_pure_reaches_nothing_outside(name: str) -> None:
     wrong = [
-        str(one)
+        line
         for file in python_files(f"darc/{name}")
-        for one in imports(file)
-        if one.name.split(".")[0] in OUTSIDE
+        for line in reaches(file, ast.parse((ROOT / file).read_text()))
     ]
-    wrong += [
-        f"{file}:{node.lineno} calls {node.func.id}"
-        for file in python_files(f"darc/{name}")
-        for node in ast.walk(ast.parse((ROOT / file).read_text()))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in REACHING
-    ]
-    assert not wrong, "\n".join(wrong)
+    assert not wrong, "\n".join(wrong) + f"\nwhat computes: {', '.join(sorted(COMPUTING))}"
+
+
+def hidden_imports(file: Path, tree: ast.Module) -> Iterator[str]:
+    """What may import by a name that is made while it runs, or take what others have imported."""
+    for one in imports_in(file, tree):
+        if one.name.split(".")[0] in IMPORTERS:
+            yield str(one)
+    names = names_in(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr) and (name := name_of(node, names)) in IMPORTING:
+            yield f"{file}:{node.lineno} has {name}"
 
 
 def test_what_is_imported_is_written_as_an_import() -> None:
     """Else none of these tests sees it."""
-    hidden = [
-        f"{file}:{node.lineno} imports by a name that is made while it runs"
+    found = {
+        str(file): lines
         for package in ("darc", *sorted(ABOVE), "benchmarks")
         for file in python_files(package)
-        for node in ast.walk(ast.parse((ROOT / file).read_text()))
-        if (isinstance(node, ast.Attribute) and node.attr == "import_module")
-        or (isinstance(node, ast.Name) and node.id in {"import_module", "__import__"})
-    ]
-    assert not hidden, "\n".join(hidden)
+        if (lines := list(hidden_imports(file, ast.parse((ROOT / file).read_text()))))
+    }
+    wrong = [line for file, lines in found.items() if file not in OWN_IMPORTERS for line in lines]
+    assert not wrong, "\n".join(wrong) + f"\nthose that may: {', '.join(OWN_IMPORTERS)}"
+    assert found.keys() == OWN_IMPORTERS.keys(), "no longer needed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from importlib import import_module as im",
+        "def f():\n    import importlib.util",
+        "import importlib; getattr(importlib, 'import_' + 'module')",
+        "import pkgutil; pkgutil.resolve_name('darc.app.app:App')",
+        "import runpy; runpy.run_module('darc.app.app')",
+        "import builtins as b; b.__import__('darc.app.app')",
+        "import sys; sys.modules['darc.app.app']",
+        "from sys import modules as known; known['darc.app.app']",
+        "import sys; s = sys; getattr(s, 'modules')",
+        "exec('from darc.app.app import App')",
+        "do = exec; do('from darc.app.app import App')",
+        "eval('App')",
+        "__import__('darc.app.app')",
+        "__builtins__['__import__']('darc.app.app')",
+        "__loader__.load_module('darc.app.app')",
+    ],
+)
+def test_an_import_that_is_written_as_none_is_noticed(text: str) -> None:
+    (line, *_) = hidden_imports(Path("darc/code/elf.py"), ast.parse(text))
+    assert re.match(r"darc/code/elf\.py:[12] (has|imports) ", line)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("model/profile.py", "from darc.search.descent import Orders"),
+        ("code/elf.py", "from ..session import session"),
+        ("code/elf.py", "from .. import session"),
+        ("code/elf.py", "import darc; darc.session.session.Session"),
+        ("code/elf.py", "import darc as d; d.session.session.Session"),
+        ("__init__.py", "from darc.app.app import App"),
+        ("__init__.py", "from darc.model.status import Status"),
+        ("attic/room.py", "from darc.app.app import App"),
+        ("app/app.py", "from darc.attic.room import Room"),
+        ("code/sub/__init__.py", "from darc.app.app import App"),
+    ],
+)
+def test_a_way_up_is_noticed(file: str, text: str) -> None:
+    """Also of ``darc`` itself, and of a folder that is no floor."""
+    assert any(map(is_up, imports_in(Path("darc") / file, ast.parse(text))))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from darc import FLOORS",
+        "from darc.model.status import Status",
+        "from darc.code.elf import Elf",
+        "import os",
+    ],
+)
+def test_a_way_down_is_none(text: str) -> None:
+    assert not any(map(is_up, imports_in(Path("darc/code/names.py"), ast.parse(text))))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("import time", "import logging", "import http.client", "import sqlite3, re"),
+        *("import secrets", "from os import getpid", "from pathlib import Path"),
+        *("open('x')", "o = open", "import rich"),
+    ],
+)
+def test_what_reaches_outside_is_noticed(text: str) -> None:
+    assert list(reaches(Path("darc/model/profile.py"), ast.parse(text)))
 
 
 def test_values_are_frozen() -> None:
