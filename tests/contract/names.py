@@ -58,3 +58,14 @@ def name_of(node: ast.expr, names: Names) -> str:
         text = word[0].value if word and isinstance(word[0], ast.Constant) else None
         return f"{name_of(whose, names)}.{text if isinstance(text, str) else UNKNOWN}"
     return ""
+
+
+def imported(tree: ast.AST) -> list[tuple[int, str]]:
+    """The lines that import, and the full name of what each does, but of relative ones."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, one.name) for one in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found += [(node.lineno, f"{node.module}.{one.name}") for one in node.names]
+    return found

@@ -1,6 +1,6 @@
-"""Who may start threads and programs, send signals, write files, and speak to the terminal: named
-here, and nobody else. What the debugger itself is asked to print goes through ``darc/app`` and a
-screen."""
+"""Who may start threads and programs, send signals, call C code, write files, and speak to the
+terminal: named here, and nobody else. What the debugger itself is asked to print goes through
+``darc/app`` and a screen."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.contract.names import UNKNOWN, Names, imported, name_of, names_in
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("darc", "darc_gdb", "darc_lldb", "kgdb")
@@ -53,60 +55,75 @@ SENDERS = {
     "kgdb/vm/": "to QEMU",
 }
 THREADS = {"darc/target/ownthread.py": "one that no signal comes to"}
+CALLERS_OF_C = {
+    "darc/code/callers.py": "libcallscan, which is darc's",
+    "darc/code/demangle.py": "the C++ runtime's demangler",
+    "darc/code/jumps.py": "libcallscan",
+    "darc/code/scans.py": "libcallscan",
+    "darc/debuggee/bell.py": "signals to one thread, with a value",
+    "darc/debuggee/clock.py": "a few instructions that read the time-stamp counter",
+    "darc/debuggee/perf.py": "system calls that Python has not",
+    "darc/debuggee/wordscan.py": "libwordscan, which is darc's",
+    "darc_gdb/farewell.py": "sigaction, as gdb itself sees it",
+    "darc_gdb/later.py": "what comes as gdb ends",
+    "darc_gdb/load.py": "sigaction, as gdb itself sees it",
+    "darc_gdb/tracee.py": "ptrace",
+    "darc_lldb/farewell.py": "sigaction, as lldb itself sees it",
+    "darc_lldb/overrides.py": "what lldb's module does not hand on",
+}
 ESCAPES = {"darc/app/liveline.py": "the line that changes"}
 
 Finder = Callable[[ast.AST, "Names"], bool]
-Names = dict[str, str]
-"""What a name means that was imported: ``{"Work": "threading.Thread", "osp": "os.path"}``."""
-
-
-def names_in(tree: ast.AST) -> Names:
-    found = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found.update({one.asname: one.name for one in node.names if one.asname})
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.update(
-                {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
-            )
-    return found
-
-
-def name_of(node: ast.expr, names: Names) -> str:
-    """``os.open``, ``open``; of a method of what is no name, ``.open``."""
-    if isinstance(node, ast.Name):
-        return names.get(node.id, node.id)
-    if isinstance(node, ast.Attribute):
-        inner = node.value
-        return f"{name_of(inner, names)}.{node.attr}"
-    return ""
 
 
 def called(node: ast.AST, names: Names) -> str:
     return name_of(node.func, names) if isinstance(node, ast.Call) else ""
 
 
+def means(node: ast.AST, names: Names) -> str:
+    """What is named, whether it is called there or handed on."""
+    return name_of(node, names) if isinstance(node, ast.expr) else ""
+
+
+def imports_any(node: ast.AST, modules: str) -> bool:
+    """Whether it is an import of one of ``modules``, or of what is in it."""
+    pattern = rf"({modules})(\.|$)"
+    return isinstance(node, ast.Import | ast.ImportFrom) and any(
+        re.match(pattern, name) for _, name in imported(node)
+    )
+
+
 def is_thread(node: ast.AST, names: Names) -> bool:
     pattern = r"(^|\.)(Thread|Timer|\w*PoolExecutor|start_new_thread)$"
-    return bool(re.search(pattern, called(node, names)))
+    made = [called(node, names)]
+    if isinstance(node, ast.ClassDef):
+        made += [name_of(base, names) for base in node.bases]
+    return any(re.search(pattern, one) for one in made) or imports_any(
+        node, r"asyncio|concurrent|_thread|socketserver"
+    )
 
 
 def is_program(node: ast.AST, names: Names) -> bool:
     return bool(
         re.match(
             r"(subprocess\.(run|Popen|call|check_\w+|getoutput|getstatusoutput)"
-            r"|os\.(fork(pty)?|exec\w+|spawn\w+|posix_spawnp?|system|popen)"
-            r"|pty\.(fork|spawn)|multiprocessing\..*)$",
-            called(node, names),
+            rf"|os\.(fork(pty)?|exec\w+|spawn\w+|posix_spawnp?|system|popen|{re.escape(UNKNOWN)})"
+            rf"|subprocess\.{re.escape(UNKNOWN)})$",
+            means(node, names),
         )
-    )
+    ) or imports_any(node, r"multiprocessing|pty|webbrowser")
 
 
 def is_signal(node: ast.AST, names: Names) -> bool:
-    return called(node, names) in (
+    return means(node, names) in (
         *("os.kill", "os.killpg", "signal.pthread_kill", "signal.pidfd_send_signal"),
-        *("signal.raise_signal", "signal.alarm", "signal.setitimer"),
+        *("signal.raise_signal", "signal.alarm", "signal.setitimer", f"os.{UNKNOWN}"),
     )
+
+
+def is_c(node: ast.AST, _names: Names) -> bool:
+    """By which all of the above can be done, unseen."""
+    return imports_any(node, r"_?ctypes|cffi")
 
 
 CHANGED = {
@@ -155,11 +172,16 @@ def is_speech(node: ast.AST, names: Names) -> bool:
     if isinstance(node, ast.Call) and name == "os.write":
         first = node.args[0]
         return isinstance(first, ast.Constant) and first.value in (1, 2)
-    if isinstance(node, ast.Call):
-        return name in ("print", "input", "console.print", "rich.print") or name.endswith("Console")
-    if isinstance(node, ast.Attribute | ast.Name):
-        return name_of(node, names) in ("sys.stdout", "sys.stderr", "sys.__stdout__")
-    return False
+    if name in ("print", "input", "console.print", "rich.print") or name.endswith("Console"):
+        return True
+    if imports_any(node, r"logging|warnings|faulthandler|pprint|pdb|cgitb"):
+        return True
+    return bool(
+        re.match(
+            r"(sys\.(__)?(stdout|stderr|displayhook|excepthook)(__)?|traceback\.print_\w+)$",
+            means(node, names),
+        )
+    )
 
 
 def is_escape(node: ast.AST, _names: Names) -> bool:
@@ -177,7 +199,7 @@ def tree_of(file: Path) -> ast.Module:
 
 def found(finder: Finder, tree: ast.Module) -> Iterator[int]:
     names = names_in(tree)
-    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.expr))
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.expr | ast.stmt))
     return (node.lineno for node in nodes if finder(node, names))
 
 
@@ -185,6 +207,7 @@ RULES = {
     "starts a thread": (is_thread, THREADS),
     "starts a program": (is_program, STARTERS),
     "sends signals": (is_signal, SENDERS),
+    "calls C code": (is_c, CALLERS_OF_C),
     "writes": (is_writing, WRITERS),
     "speaks past the debugger": (is_speech, SPEAKERS),
     "has escapes of a terminal": (is_escape, ESCAPES),
@@ -214,6 +237,12 @@ def test_who_reaches_outside(deed: str) -> None:
         ("starts a thread", "threading.Thread(target=print)"),
         ("starts a thread", "threading.Timer(1, f)"),
         ("starts a thread", "futures.ThreadPoolExecutor()"),
+        ("starts a thread", "class T(threading.Thread): ..."),
+        ("starts a thread", "import asyncio; asyncio.run(f())"),
+        ("starts a thread", "from concurrent.futures import Executor"),
+        ("starts a thread", "import _thread; _thread.start_new_thread(f, ())"),
+        ("starts a program", "from multiprocessing import Process"),
+        ("starts a program", "import os; o = os; o.system('true')"),
         ("starts a program", "subprocess.run(['true'])"),
         ("starts a program", "os.execv('/bin/true', [])"),
         ("starts a thread", "from threading import Thread as Work; Work(target=print)"),
@@ -221,6 +250,13 @@ def test_who_reaches_outside(deed: str) -> None:
         ("starts a program", "import subprocess as sub; sub.run(['true'])"),
         ("sends signals", "os.kill(1, 9)"),
         ("sends signals", "from os import kill as end; end(1, 9)"),
+        ("sends signals", "import os; o = os; o.kill(1, 9)"),
+        ("sends signals", "import os; o = os; end = o.kill; end(1, 9)"),
+        ("sends signals", "import os; getattr(os, 'kill')(1, 9)"),
+        ("sends signals", "import os; getattr(os, word)(1, 9)"),
+        ("sends signals", "import os; partial(os.kill, 1)(9)"),
+        ("calls C code", "import ctypes; ctypes.CDLL(None).kill(1, 9)"),
+        ("calls C code", "from ctypes import CDLL as C; C(None).kill(1, 9)"),
         ("writes", "open('x', 'w')"),
         ("writes", "open('x', mode)"),
         ("writes", "Path('x').open(mode)"),
@@ -239,6 +275,11 @@ def test_who_reaches_outside(deed: str) -> None:
         ("speaks past the debugger", "os.write(2, b'x')"),
         ("speaks past the debugger", "from sys import stderr; stderr.write('x')"),
         ("speaks past the debugger", "from rich.console import Console as C; C().print('x')"),
+        ("speaks past the debugger", "import traceback; traceback.print_exc()"),
+        ("speaks past the debugger", "import traceback as t; getattr(t, 'print_exc')()"),
+        ("speaks past the debugger", "import warnings; warnings.warn('x')"),
+        ("speaks past the debugger", "from logging import error; error('x')"),
+        ("speaks past the debugger", "import sys; s = sys; s.stderr.write('x')"),
         ("has escapes of a terminal", r"'\x1b[31m'"),
         ("has escapes of a terminal", r"'\x1b' + '[31m'"),
     ],
