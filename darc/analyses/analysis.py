@@ -235,10 +235,12 @@ class Resumable(Analysis):
             DamagedFileError: the session is not as :meth:`stored` makes it.
         """
 
-    def _stored_with(self, profile: Profile, part: object, before: Stored | None = None) -> Stored:
+    def _stored_with(
+        self, profile: Profile, part: object = None, before: Stored | None = None
+    ) -> Stored:
         """f0 and its ``profile``, with no tree below it, and ``part``, as JSON values, as that of
-        :attr:`key`. Other parts are those of the session ``before``, which this one goes on
-        with."""
+        :attr:`key`; ``None``: it has none. Other parts are those of the session ``before``, which
+        this one goes on with."""
         f0 = self.root.function
         module = self._program.module_at(f0.address)
         return Stored(
@@ -250,5 +252,8 @@ class Resumable(Analysis):
             peak=None,
             root=Fnode(f0),
             modules={} if module is None else {f0.module: module.image.identity},
-            parts={**(before.parts if before is not None else {}), self.key: part},
+            parts={
+                **(before.parts if before is not None else {}),
+                **({} if part is None else {self.key: part}),
+            },
         )

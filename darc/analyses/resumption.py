@@ -17,8 +17,6 @@ from darc.collectors.callees import Callees
 from darc.collectors.collector import Collector
 from darc.model.errors import TargetError
 from darc.model.ftree import Fnode, Function, RootCausePath
-from darc.model.parameters import Parameters
-from darc.model.status import Status
 from darc.saved import refit
 from darc.saved.storage import Stored
 from darc.search.contest import Contest
@@ -109,26 +107,21 @@ class Resumption:
 
     def stored(
         self,
+        f0: Stored,
         *,
-        spec: str,
-        parameters: Parameters,
-        status: Status,
         profile: PeakProfile,
         callees: Callees,
         ops: RoundOps,
         doubts: Sequence[str],
         votes: tuple[tuple[Contest, ...], int],
     ) -> Stored:
-        """What the next run goes on with. ``doubts`` are the search's own; ``votes`` as of
+        """What the next run goes on with: ``f0`` and its profile, with all that is known of it and
+        of the tree below. ``doubts`` are the search's own; ``votes`` as of
         :meth:`votes`."""
         contests, in_peak = votes
-        seen = profile.at_choice
         places = [(node.function.address, node.function.module) for node in self._root.walk()]
-        return Stored(
-            spec=spec,
-            parameters=parameters,
-            status=status,
-            profile=dataclasses.replace(seen, count=sum(seen.bins.values())),
+        return dataclasses.replace(
+            f0,
             peak=profile.peak,
             root=self._root,
             modules={

@@ -593,9 +593,7 @@ class RootCauses(Resumable):
             self.collect()
         under_way = None if self.finished else self._descent
         return self._resumption.stored(
-            spec=self._spec,
-            parameters=self.parameters,
-            status=self.status,
+            self._stored_with(self._profile.at_choice),
             profile=self._profile,
             callees=self._callees,
             ops=self._ops,

@@ -78,14 +78,11 @@ def split_options(
 
 def _as_parameter(option: str, text: str) -> str:
     """What to do instead where that is an option of ``darc start`` which is for all analyses."""
-    parameter = START_OPTIONS.get(option)
-    if parameter is None or parameter.field not in _FOR_ALL:
+    parameter = _FOR_ALL.get(option)
+    if parameter is None:
         return ""
     set_it = f"'set darc {parameter.name} {text or parameter.metavar}'"
     return f": {set_it} holds for whatever begins next"
-
-
-_FOR_ALL = ("task", "max_time", "on_finish")
 
 
 def number_in(text: str) -> int | None:
@@ -108,11 +105,13 @@ START_OPTIONS: Mapping[str, Parameter] = {
 
 def options_of(*fields: str) -> Mapping[str, Parameter]:
     """Those options of ``darc start`` that set these fields of the parameters: what a command takes
-    to which the others mean nothing. What ``set darc`` alone has is no option: see
-    :meth:`~darc.app.app.App.parameters`."""
+    to which the others mean nothing. What ``set darc`` alone has is no option."""
     unknown = set(fields) - {one.field for one in START_OPTIONS.values()}
     assert not unknown, f"no options of 'darc start' set {unknown}"
     return {option: one for option, one in START_OPTIONS.items() if one.field in fields}
+
+
+_FOR_ALL = options_of("task", "max_time", "on_finish")
 
 
 def parse_overrides(typed: Typed) -> dict[str, object]:

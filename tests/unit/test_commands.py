@@ -86,6 +86,16 @@ def test_options_of_its_own_beside_those_of_a_search(app: FakeApp) -> None:
     assert parameters_of(app, parsed, taken).start_ops == 5
 
 
+def test_options_that_mean_nothing_to_a_command_are_at_their_defaults(app: FakeApp) -> None:
+    """Whatever is set of them; what no command has as an option counts for all."""
+    for name, text in (("verbose", "on"), ("start-ops", "7"), ("max-depth", "3")):
+        commands.set_parameter(app, name, text)
+    parsed = Parsed(("handle",), {"max_time": 5.0})
+    begun = parameters_of(app, parsed, options_of("start_ops", "max_time"))
+    assert begun == Parameters(start_ops=7, max_time=5.0, verbose=True)
+    assert parameters_of(app, parsed) == dataclasses.replace(app.parameters, max_time=5.0)
+
+
 @pytest.mark.parametrize("command", commands.COMMANDS.values(), ids=lambda one: one.name)
 def test_each_option_is_declared_once(command: commands.Command) -> None:
     """What help tells of can be typed, and nothing else can."""

@@ -39,18 +39,22 @@ def parse_function(typed: Typed) -> Parsed:
     return Parsed((function,), overrides)
 
 
-def parameters_of(app: Actions, parsed: Parsed, taken: Mapping[str, Parameter]) -> Parameters:
-    """What is set of the ``taken`` options, with what was typed of them. All else is at its
-    default, whatever ``set darc`` says: it means nothing to such a command. Of what was typed the
-    command's own options are no parameters."""
-    kept = {one.field: getattr(app.parameters, one.field) for one in taken.values()}
-    typed = {field: value for field, value in parsed.options.items() if field in kept}
-    return Parameters().overridden({**kept, **typed})
+def parameters_of(
+    app: Actions, parsed: Parsed, taken: Mapping[str, Parameter] = START_OPTIONS
+) -> Parameters:
+    """What is set of the ``taken`` options, with what was typed of them, and what ``set darc``
+    alone has. The other options are at their defaults, whatever ``set darc`` says: they mean
+    nothing to such a command. Of what was typed the command's own options are no parameters."""
+    fields = {one.field for one in taken.values()}
+    others = {one.field for one in START_OPTIONS.values()} - fields
+    typed = {field: value for field, value in parsed.options.items() if field in fields}
+    unset = {field: getattr(Parameters(), field) for field in others}
+    return app.parameters.overridden({**unset, **typed})
 
 
 def _start(app: Actions, parsed: Parsed) -> None:
     (function,) = parsed.arguments
-    parameters = app.parameters.overridden(parsed.options)
+    parameters = parameters_of(app, parsed)
     number = number_in(function)
     if number is not None:
         shown = app.table()
