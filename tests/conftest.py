@@ -35,7 +35,9 @@ settings.load_profile("darc")
 
 _SHRINKING_SECONDS = 600
 _MEASURED = {"contract", "gdb", "kernel", "lldb", "matrix", "system"}
-_CERTAIN = {"test_docstrings.py", "test_imports.py", "test_outside.py", "test_fake"}
+_CERTAIN = {
+    *("test_docstrings.py", "test_errors.py", "test_imports.py", "test_outside.py", "test_fake"),
+}
 """Files and tests among these that run no debugger: what fails there fails always."""
 
 

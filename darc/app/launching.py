@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from darc.model.errors import DarcError
 from darc.views.words import message
 
 INTERRUPTED = 130
@@ -25,7 +26,7 @@ def package_folders() -> list[str]:
     return [p for p in sys.path if Path(p).name in ("site-packages", "dist-packages")]
 
 
-class NoAnswerError(Exception):
+class NoAnswerError(DarcError):
     """A debugger says nothing; tells in one line what it was asked, and what to do."""
 
 

@@ -1,8 +1,16 @@
 """What can go wrong, as the user is told of it.
 
-Every error that darc raises on purpose is a :class:`DarcError`, and its message is one line that
+Every error that a user may come to see is a :class:`DarcError`, and its message is one line that
 says what to do. The debugger packages print that line and nothing else; ``set darc verbose on``
-adds the traceback.
+adds the traceback. No other one leaves darc:
+
+- what begins with an underscore and is none ends something within its own module;
+- ``NotNowError`` ends what a helper prepares, and is a ``BaseException``, so that nobody takes it
+  for an answer (:mod:`darc.code.live`);
+- a ``ValueError`` says that a text or bytes are of no use, an ``OSError`` what a system call says:
+  whoever has asked tells in which file, option or place, by one of these or as a reason;
+- what cannot be loaded at all (``ImportError``, ``RuntimeError``) is told by each debugger's
+  ``load.py``.
 """
 
 from __future__ import annotations

@@ -11,10 +11,11 @@ from typing import Protocol
 
 from darc.code.architecture import Prologue, Site
 from darc.code.relays import Relay
+from darc.model.errors import DarcError
 from darc.model.ftree import CallKind
 
 
-class OutOfReachError(Exception):
+class OutOfReachError(DarcError):
     """A jump or a memory operand does not reach its target from the pad's place."""
 
 
