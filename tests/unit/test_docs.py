@@ -151,6 +151,84 @@ def test_what_is_written_where_is_in_the_order_that_it_states() -> None:
     assert places == sorted(places)
 
 
+def public() -> dict[str, set[str] | None]:
+    """The modules that CONTRIBUTING.md says are public, with what is of each, where that is not
+    all of it."""
+    section = (ROOT / "CONTRIBUTING.md").read_text().partition("\n## What is public\n")[2]
+    told: dict[str, set[str] | None] = {}
+    for name, some in re.findall(r"`(darc\.[\w.]+)`(?:\s*\(([^)]*)\))?", section):
+        module, _, last = name.rpartition(".")
+        if last[0].isupper():
+            told[module] = {*(told.get(module) or ()), last}
+        else:
+            told[name] = set(re.findall(r"`(\w+)`", some)) or None
+    return told
+
+
+def is_public(told: dict[str, set[str] | None], module: str, name: str | None) -> bool:
+    """Of a package that is public all that lies in it is."""
+    if module in told:
+        return name is None or name in (told[module] or {name})
+    return any(not some and module.startswith(f"{one}.") for one, some in told.items())
+
+
+def used_by_authors(text: str) -> Iterator[tuple[str, str | None]]:
+    """What a page has its reader import, or leads to: modules, each with a name in it, if one is
+    told."""
+    for block in re.findall(r"^ *```\w*\n(.*?)^ *```", text, re.M | re.S):
+        for module, names in re.findall(r"^ *from (darc[\w.]*) import (.+)$", block, re.M):
+            for name in names.split(", "):
+                is_module = (ROOT / module.replace(".", "/") / name).is_dir()
+                yield (f"{module}.{name}", None) if is_module else (module, name)
+    for name in re.findall(r"`(darc(?:\.[a-z]\w*)+)`", text):
+        yield name, None
+    for name in re.findall(r"\]\(\.\./\.\./(darc/[\w/]+)\.py\)", text):
+        yield name.replace("/", "."), None
+
+
+EXTENDING = [page for page in PAGES if page.parent.name == "extending"]
+
+
+@pytest.mark.parametrize("page", EXTENDING, ids=lambda page: page.stem)
+def test_what_authors_use_is_public(page: Path) -> None:
+    """But for what they write themselves, and what a processor is asked."""
+    told = public()
+    of_processors = {"darc.code.architecture", "darc.pads.architecture"}
+    private = {
+        module if name is None else f"{module}.{name}"
+        for module, name in used_by_authors(page.read_text())
+        if (ROOT / f"{module.replace('.', '/')}.py").exists() or name is None
+        if module not in of_processors and not is_public(told, module, name)
+    }
+    assert not private, f"CONTRIBUTING.md, 'What is public', has no {', '.join(sorted(private))}"
+
+
+def test_what_is_public_is_there() -> None:
+    for module, names in public().items():
+        path = ROOT / module.replace(".", "/")
+        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        for name in names or ():
+            assert re.search(rf"\b{name}\b", file.read_text()), f"{module}: {name}"
+        assert file.exists(), module
+
+
+def test_what_is_not_public_is_noticed() -> None:
+    told = public()
+    page = """
+   ```python
+   from darc.analyses.walk import CallWalk
+   from darc.app.commands.start import parse_function, as_profiled
+   from darc.model.ops import Op
+   ```
+[`seen`](../../darc/collectors/losses.py), `darc.app.options`"""
+    private = [one for one in used_by_authors(page) if not is_public(told, *one)]
+    assert private == [
+        ("darc.analyses.walk", "CallWalk"),
+        ("darc.app.commands.start", "as_profiled"),
+        ("darc.collectors.losses", None),
+    ]
+
+
 SAFETY = (ROOT / "docs" / "safety.md").read_text()
 HAZARDS = {file.stem for file in (ROOT / "fixtures/hazards").glob("*.c*")}
 PROGRAMS = {
