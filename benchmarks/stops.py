@@ -8,7 +8,7 @@ from unittest import mock
 from darc.collectors.pad_collector import PadCollector
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
-from darc.pads.backend import BellAnswer
+from darc.pads.backend import BellOutcome
 
 cycles: list[int] = []
 own: list[int] = []
@@ -24,7 +24,7 @@ def _finish_last(start_of_next: int, end: int) -> None:
         _pending.append(start_of_next)
 
 
-def _observed(self: PadCollector) -> BellAnswer:
+def _observed(self: PadCollector) -> BellOutcome:
     tables = self.tables
     rang = bool(tables.bell)
     if rang:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from darc.code.convention import FLAGS, without_traps
 from darc.code.processor import PROGRAM_COUNTER, STACK_POINTER
 from darc.debuggee import detour, procfs
-from darc.debuggee.caller import Caller, Turns, able, has_stack
+from darc.debuggee.callmaker import CallMaker, Turns, able, has_stack
 from darc.model.errors import TargetError
 from darc.target.memory import Memory
 from darc.target.target import Passage, Region, Target
@@ -113,8 +113,8 @@ class Detours:
             return inside and has_stack(pid, one.registers)
 
         def make(one: _Stopped) -> int:
-            caller = BesideGdb(one.tracee, one.registers, self._target.memory)
-            return caller.make(what, place, self._target.journal)
+            maker = BesideGdb(one.tracee, one.registers, self._target.memory)
+            return maker.make(what, place, self._target.journal)
 
         stopped = (_Stopped.of(Tracee(pid, one)) for one in self._threads.from_selected())
         found = able(stopped, segment=lambda one: one.registers["cs"], has_room=has_room)
@@ -131,7 +131,7 @@ class _Stopped(NamedTuple):
         return cls(tracee, tracee.registers())
 
 
-class BesideGdb(Caller):
+class BesideGdb(CallMaker):
     """A thread that gdb has stopped. gdb may be killed between any two of the steps: on its way the
     thread comes back by itself, with the registers and the mask that it had."""
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from darc.debuggee import bell, procfs
-from darc.debuggee.caller import Patience
+from darc.debuggee.callmaker import Patience
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError
 

@@ -11,7 +11,7 @@ import lldb
 
 from darc.code.processor import STACK_POINTER
 from darc.debuggee import detour, procfs
-from darc.debuggee.caller import Turns, able, has_stack
+from darc.debuggee.callmaker import Turns, able, has_stack
 from darc.target.memory import Memory
 from darc.target.target import Journal, State
 from darc_lldb import detours, registers

@@ -21,7 +21,7 @@ import lldb
 from darc.code.convention import FLAGS, GENERAL, KEPT, WORD
 from darc.code.processor import PROGRAM_COUNTER, RESULT
 from darc.debuggee import bell, detour, procfs
-from darc.debuggee.caller import Caller, Patience
+from darc.debuggee.callmaker import CallMaker, Patience
 from darc.model.errors import TargetError
 from darc.target.target import Journal
 from darc_lldb import registers, signals
@@ -56,7 +56,7 @@ class _TakenElsewhereError(Exception):
     """The thread took a signal before the call began, and stands elsewhere."""
 
 
-class BesideLldb(Caller):
+class BesideLldb(CallMaker):
     """A thread that lldb has stopped, for one attempt at a call."""
 
     def __init__(self, process: lldb.SBProcess, thread: lldb.SBThread) -> None:

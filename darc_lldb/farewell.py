@@ -1,6 +1,6 @@
 """SIGTERM and SIGHUP to lldb while it has a program that it has attached to.
 
-lldb dies of them at once, and its helper leaves every patch where it is. So the signals wait for
+lldb dies of them at once, and its server leaves every patch where it is. So the signals wait for
 a thread of darc's, which is woken by a pipe whatever lldb does: darc takes out what it has in the
 program and lets lldb detach from it. Then the signal does what it did without darc. A second one
 does that at once. Where lldb hangs, as it does where its terminal is gone while a program runs, the

@@ -366,8 +366,8 @@ class Stopping:
         self.guarded(self._inferior.listeners.went_on)
 
     def stuck(self, pid: int) -> None:
-        """The watcher saw the helper of an lldb wait for the first thread, which has ended. The
-        program would stand still for ever: it gets its code back, and that helper is ended."""
+        """The watcher saw the server of an lldb wait for the first thread, which has ended. The
+        program would stand still for ever: it gets its code back, and that server is ended."""
         if release.major() >= _TELLS_OF_OTHERS:
             return
         with self._inferior.lock, contextlib.suppress(TargetError, ProcessLookupError):

@@ -97,7 +97,7 @@ class LldbTarget(Target):
 
     @property
     def outlives_debugger(self) -> bool:
-        """lldb's helper lets a program go on that lldb has launched, too, when that is gone."""
+        """lldb's server lets a program go on that lldb has launched, too, when that is gone."""
         return True
 
     @property

@@ -15,7 +15,7 @@ import lldb
 from darc.code.convention import FLAGS, GENERAL, HandMadeCall, free_slot, without_traps
 from darc.code.processor import BREAKPOINT, PROGRAM_COUNTER, RESULT, STACK_POINTER
 from darc.debuggee import bell, detour
-from darc.debuggee.caller import Patience
+from darc.debuggee.callmaker import Patience
 from darc.model.errors import TargetError
 from darc.target.target import Place
 from darc_lldb import registers, signals, standing

@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.05
 _STILL_POLLS = 4
 """After so many looks a program that stands still does so for the user, not within lldb's work."""
 _STUCK_POLLS = 40
-"""After so many looks at which lldb's helper did nothing it does not come to tell of the stop."""
+"""After so many looks at which lldb's server did nothing it does not come to tell of the stop."""
 
 
 class Events(Protocol):
@@ -32,7 +32,7 @@ class Events(Protocol):
         """The program stands still, and nobody has said so; False: it is to be told again."""
 
     def stuck(self, pid: int) -> None:
-        """The program stands still, and lldb's helper tells nobody: it waits for the first thread,
+        """The program stands still, and lldb's server tells nobody: it waits for the first thread,
         which has ended. May not wait for lldb."""
 
     def ended(self, pid: int) -> None:
@@ -56,7 +56,7 @@ class Watcher:
         self._waits = _Waits.NOT
         self._still = 0
         self._stuck = 0
-        self._helper_ran: tuple[int, int] | None = None
+        self._server_ran: tuple[int, int] | None = None
         self._open = True
         self._was_traced = False
         self._process = os.pidfd_open(pid)
@@ -124,17 +124,17 @@ class Watcher:
                 self._still = 0
 
     def _is_stuck(self, stands: bool) -> bool:
-        """Whether this is the look from which on lldb's helper is taken to wait for ever."""
+        """Whether this is the look from which on lldb's server is taken to wait for ever."""
         if not stands or living.speaker(self._pid) == self._pid:
             self._stuck = 0
             return False
         ran = procfs.ran(int(procfs.status(self._pid).get("TracerPid", "0")))
-        self._stuck = self._stuck + 1 if ran == self._helper_ran else 0
-        self._helper_ran = ran
+        self._stuck = self._stuck + 1 if ran == self._server_ran else 0
+        self._server_ran = ran
         return self._stuck == _STUCK_POLLS
 
     def _is_let_go(self) -> bool:
-        """Whether nobody traces the process any more: lldb's helper may have ended."""
+        """Whether nobody traces the process any more: lldb's server may have ended."""
         is_traced = procfs.status(self._pid).get("TracerPid", "0").strip() != "0"
         self._was_traced = self._was_traced or is_traced
         return self._was_traced and not is_traced

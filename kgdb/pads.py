@@ -13,7 +13,7 @@ from darc.code.processor import STACK_POINTER
 from darc.code.program import Program
 from darc.model.errors import TargetError, UnsupportedError, UsageError
 from darc.model.parameters import Parameters
-from darc.pads.backend import BellAnswer, PadBackend, batch_size
+from darc.pads.backend import BellOutcome, PadBackend, batch_size
 from darc.pads.foothold import Foothold
 from darc.pads.installer import clean_up, taken_out
 from darc.target.outcome import Outcome
@@ -165,7 +165,7 @@ class KernelPads(PadBackend):
         if layout is not None:
             tables.set(**layout.for_agent(kernel.bias))
 
-    def arm_bell(self, foothold: Foothold, handler: Callable[[], BellAnswer]) -> None:
+    def arm_bell(self, foothold: Foothold, handler: Callable[[], BellOutcome]) -> None:
         def on_hit(_thread: int) -> Callable[[], Outcome]:
             return lambda: self._rung(handler)
 
@@ -194,7 +194,7 @@ class KernelPads(PadBackend):
     def beat(self, tables: AgentMemory) -> None:
         pass
 
-    def _rung(self, handler: Callable[[], BellAnswer]) -> Outcome:
+    def _rung(self, handler: Callable[[], BellOutcome]) -> Outcome:
         answer = handler()
         if answer.outcome is Outcome.CONTINUE:
             return Outcome.CONTINUE

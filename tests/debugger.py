@@ -316,7 +316,7 @@ def server(program: Path, *args: str) -> Iterator[Server]:
 
 
 def let_go(pid: int) -> None:
-    """Waits until nobody traces the process: lldb's helper outlives lldb by some moments."""
+    """Waits until nobody traces the process: lldb's server outlives lldb by some moments."""
     while (who := tracer(pid)) != 0:
         with contextlib.suppress(ProcessLookupError):
             watched_end = os.pidfd_open(who)

@@ -47,7 +47,7 @@ glossary](glossary.md) has the words. Names that are alike:
   functions by name.
 - `code/damaged.py` is about files that cannot be read, `agent/damage.py` about tables that
   cannot be believed.
-- *callers* are who calls a function (`code/callers.py`, `agent/callers.c`); `debuggee/caller.py`
+- *callers* are who calls a function (`code/callers.py`, `agent/callers.c`); `debuggee/callmaker.py`
   makes calls for darc.
 - *contexts* are those of `darc contexts`, but in `agent/contexts.py`: there they are threads'.
 - In `views/`, a file of `parts/` has what one analysis knows; what it takes more than a few lines

@@ -10,7 +10,7 @@ from darc.collectors.collector import Listener
 from darc.collectors.duties import Summons
 from darc.collectors.faulthandlers import FaultHandlers
 from darc.debuggee import clock
-from darc.pads.backend import BellAnswer, PadBackend
+from darc.pads.backend import BellOutcome, PadBackend
 from darc.pads.installer import PadInstaller
 from darc.target.outcome import Outcome
 
@@ -81,7 +81,7 @@ class Doorbell(Summons):
         """The debugger has looked, and lets the program go on, or not."""
         self._answered = clock.tsc_now() if self._shares_clock else None
 
-    def decide(self) -> BellAnswer:
+    def decide(self) -> BellOutcome:
         """The listener's answer; the agent may ring again."""
         tables = self._tables
         outcome = self._listener.decide()
@@ -89,8 +89,8 @@ class Doorbell(Summons):
         rang = bool(tables.bell)
         tables.set(bell=0)
         if outcome is Outcome.CONTINUE or not rang:
-            return BellAnswer(outcome)
-        return BellAnswer(outcome, back, slot)
+            return BellOutcome(outcome)
+        return BellOutcome(outcome, back, slot)
 
     def give_sign(self) -> None:
         """One of life, whoever gives it. Any thread."""

@@ -29,7 +29,7 @@ from darc.collectors.wholeops import PadOps
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.model.parameters import Loops, Probes
-from darc.pads.backend import BellAnswer
+from darc.pads.backend import BellOutcome
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
 from darc.target.outcome import Outcome
@@ -275,15 +275,15 @@ class PadCollector(Collector):
 
     # ------------------------------------------------------------------ doorbell
 
-    def on_bell(self) -> BellAnswer:
+    def on_bell(self) -> BellOutcome:
         """The agent has seen enough, or time is up, or the program is to get its pads back."""
         self._target.turn.claim()
         if not self._alive:
-            return BellAnswer()
+            return BellOutcome()
         if (why := self.lost()) is not None:
-            return BellAnswer(self._listener.vanished(why))
+            return BellOutcome(self._listener.vanished(why))
         if (why := self.damage()) is not None:
-            return BellAnswer(self._listener.damaged(why))
+            return BellOutcome(self._listener.damaged(why))
         self._looks.plan_anew()
         self._settling.stands(self.tables.bell_start if self.tables.bell else None)
         self._doorbell.heard()
@@ -300,21 +300,21 @@ class PadCollector(Collector):
             self._doorbell.answered()
         return answer
 
-    def _answer(self) -> BellAnswer:
+    def _answer(self) -> BellOutcome:
         tables, listener = self.tables, self._listener
         if tables.exiting:
             listener.exits()
-            return BellAnswer()
+            return BellOutcome()
         if tables.faults and (why := self._see_handlers()) is not None:
-            return BellAnswer(listener.give_up(f"{self._spec} is not timed any more: {why}"))
+            return BellOutcome(listener.give_up(f"{self._spec} is not timed any more: {why}"))
         if self.stops.paused and not tables.bell:
             if self._target.is_between_steps():
                 listener.before_resume()
-            return BellAnswer()
+            return BellOutcome()
         if not tables.bell and not listener.is_due():
-            return BellAnswer()  # the signal was the program's own
+            return BellOutcome()  # the signal was the program's own
         if not tables.bell and self._stands_in_agent:
-            return BellAnswer()  # nobody is to see a stop there: who knocks does so again
+            return BellOutcome()  # nobody is to see a stop there: who knocks does so again
         tables.begin_epoch()
         self._see_losses()
         return self._doorbell.decide()

@@ -1,6 +1,6 @@
 """Gives a program its code back beside a debugger that cannot let it go.
 
-That is for lldb 14 and a program whose first thread has ended: its helper waits for that thread at
+That is for lldb 14 and a program whose first thread has ended: its server waits for that thread at
 every stop, for ever, and no debugger can attach to the process again. And for an lldb that is about
 to end and hangs, as where its terminal was closed. All threads stand still, so what is noted in the
 journal can be written back by ``/proc``, as the next debugger would do.
@@ -56,20 +56,20 @@ def put_back(pid: int) -> bool:
 
 
 def let_go(pid: int, *, stands: bool = False) -> bool:
-    """Of a process that a debugger's helper traces, and lets run: stops it, gives it its code back
-    as :func:`put_back` does, ends the helper, and lets it go on. One that ``stands`` has only the
-    helper to wait for. ``False``: the code stays as it is. Where nothing is noted there is nothing
+    """Of a process that a debugger's server traces, and lets run: stops it, gives it its code back
+    as :func:`put_back` does, ends the server, and lets it go on. One that ``stands`` has only the
+    server to wait for. ``False``: the code stays as it is. Where nothing is noted there is nothing
     to do."""
-    helper = procfs.tracer(pid)
+    server = procfs.tracer(pid)
     if not is_noted(pid):
         return True
-    if not helper:
+    if not server:
         return False
     if not stands:
         os.kill(pid, signal.SIGSTOP)
     is_clean = (stands or _becomes(lambda: _stands(pid))) and put_back(pid)
     with contextlib.suppress(ProcessLookupError):
-        os.kill(helper, signal.SIGKILL)
+        os.kill(server, signal.SIGKILL)
     if not stands:
         _becomes(lambda: not procfs.tracer(pid))
         os.kill(pid, signal.SIGCONT)

@@ -16,7 +16,7 @@ from darc.debuggee.parking import lead_home, parked_slots
 from darc.debuggee.process_foothold import ProcessFoothold
 from darc.model.errors import NotFoundError, UnsupportedError, UsageError
 from darc.model.parameters import Parameters
-from darc.pads.backend import BellAnswer, PadBackend, batch_size
+from darc.pads.backend import BellOutcome, PadBackend, batch_size
 from darc.pads.foothold import Foothold
 from darc.target.outcome import Outcome
 from darc.target.target import Target
@@ -118,7 +118,7 @@ class ProcessPads(PadBackend):
     def signal(self) -> int | None:
         return self._signal
 
-    def arm_bell(self, foothold: Foothold, handler: Callable[[], BellAnswer]) -> None:
+    def arm_bell(self, foothold: Foothold, handler: Callable[[], BellOutcome]) -> None:
         assert self._signal is not None
         target = self._target
 

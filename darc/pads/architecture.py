@@ -125,7 +125,7 @@ class PadWriter(Protocol):
             OutOfReachError: the program's data is too far from ``origin``.
         """
 
-    def landing_call(self, site: Site, back: int, pool: int) -> bytes:
+    def landing_call(self, site: Site, back: int, constant: int) -> bytes:
         """The call of ``site`` that ends at ``back``, in a landing.
 
         Raises:

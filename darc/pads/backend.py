@@ -20,8 +20,8 @@ from darc.target.outcome import Outcome
 
 
 @dataclass(frozen=True)
-class BellAnswer:
-    """The engine's answer to the doorbell."""
+class BellOutcome:
+    """What the engine answers to the bell."""
 
     outcome: Outcome = Outcome.CONTINUE
     """``STOP``: where the thread that rang is back in the program's own code. Where that is not
@@ -102,7 +102,7 @@ class PadBackend(ABC):
         """
 
     @abstractmethod
-    def arm_bell(self, foothold: Foothold, handler: Callable[[], BellAnswer]) -> None:
+    def arm_bell(self, foothold: Foothold, handler: Callable[[], BellOutcome]) -> None:
         """``handler`` decides, with everything stopped, whenever the agent rings."""
 
     @property

@@ -75,7 +75,7 @@ class _Assembler:
         self.code = bytearray()
         self.labels: dict[str, int] = {}
         self.fixes: list[tuple[int, str]] = []
-        self.pool: dict[str, int] = {}
+        self.constants: dict[str, int] = {}
         self.frames: list[tuple[int, int]] = []
         self.moved: dict[int, int] = {}
 
@@ -96,7 +96,7 @@ class _Assembler:
 
     def cell(self, opcode: bytes, name: str, value: int) -> None:
         """An instruction with a RIP-relative operand in the pad's constants."""
-        self.pool.setdefault(name, value)
+        self.constants.setdefault(name, value)
         self.relative(opcode, "cell " + name)
 
     def frame(self, distance: int) -> None:
@@ -115,7 +115,7 @@ class _Assembler:
         while len(self.code) % 8:
             self.emit(b"\xcc")
         cells = {}
-        for name, value in self.pool.items():
+        for name, value in self.constants.items():
             cells[name] = len(self.code)
             self.label("cell " + name)
             self.emit(struct.pack("<Q", value))
@@ -303,7 +303,7 @@ def call_pad(
     asm.frame(-8)
     if landing is not None:
         if (direct := site.thunk or site.target) is not None:
-            asm.pool.setdefault("target", direct)
+            asm.constants.setdefault("target", direct)
         asm.jump(landing - len(landing_call(site, landing, origin)), "landing")
         back = len(asm.code)
     else:
@@ -322,9 +322,9 @@ def _call(asm: _Assembler, site: Site) -> None:
         asm.instruction(_with_operand(site, Code.CALL_RM64, Code.CALL_RM64, 0))
 
 
-def landing_call(site: Site, back: int, pool: int) -> bytes:
+def landing_call(site: Site, back: int, constant: int) -> bytes:
     """The call of ``site`` that ends at ``back``, in a landing. A target that is out of reach is a
-    constant at ``pool``.
+    constant at ``constant``.
 
     Raises:
         OutOfReachError: the program's data is too far away.
@@ -333,7 +333,7 @@ def landing_call(site: Site, back: int, pool: int) -> bytes:
     for length in range(2, 16):
         asm = _Assembler(back - length)
         if direct is not None and abs(direct - back) >= NEAR - BLOCK:
-            asm.emit(b"\xff\x15", struct.pack("<i", pool - (asm.here + 6)))
+            asm.emit(b"\xff\x15", struct.pack("<i", constant - (asm.here + 6)))
         else:
             _call(asm, site)
         if len(asm.code) == length:

@@ -216,7 +216,7 @@ class Target(ABC):
     @abstractmethod
     def call(self, address: int, arguments: Sequence[int]) -> int:
         """Calls a function in the stopped program, in its current thread alone; the others stay.
-        May not be used while the debugger decides about a doorbell."""
+        May not be used while the debugger answers the bell."""
 
     def system_call(self, number: int, arguments: Sequence[int]) -> int | None:
         """Makes a system call as :meth:`call` calls a function, and borrows nothing that the

@@ -1,4 +1,4 @@
-"""Two groups of ops, call by call."""
+"""Ops of two sides, call by call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Cells = tuple[str, str, str, str, str]
 
 
 def table(made: Contrast, style: Style) -> Shown:
-    """A line for each call: what an op of either group spends in it, on the average."""
+    """A line for each call: what an op of either side spends in it, on the average."""
     first, second = made.first, made.second
     show = style.name
     lines = [
@@ -56,10 +56,10 @@ def table(made: Contrast, style: Style) -> Shown:
     if len(made.calls) > len(shown):
         more = len(made.calls) - len(shown)
         lines.append(Text(f"… {more} more; 'set darc verbose on' shows them", "dim"))
-    for group in (first, second):
+    for side in (first, second):
         ready = any(off.reason is OffReason.READY for off in made.off or ())
-        if ready and (quota := quota_text(group.kept)):
-            lines.append(Text(f"{show(group.name)}: {quota}"))
+        if ready and (quota := quota_text(side.kept)):
+            lines.append(Text(f"{show(side.name)}: {quota}"))
             break
     if made.off is None:
         lines.append(Text("whether the threads ran or waited was not watched"))

@@ -46,7 +46,7 @@ STARTERS = {
 SENDERS = {
     "darc/app/launching.py": "to a debugger that does not answer",
     "darc/debuggee/admission.py": "to children that a killed debugger has left stopped",
-    "darc/debuggee/beside.py": "to lldb's helper, and a program that it leaves",
+    "darc/debuggee/beside.py": "to lldb's server, and a program that it leaves",
     "darc/target/target.py": "to a program that was stopped for others, too",
     "darc_gdb/detours.py": "to such a program, in a thread of its own",
     "darc_gdb/farewell.py": "to gdb, again, when it may end",

@@ -20,9 +20,9 @@ from tests import debugger
 from tests.debugger import DARC_GDB, WATCHDOG_SECONDS, end_session, environment
 from tests.lldb import runner
 
-GDB, LLDB, HELPER = "gdb", "lldb", "lldb-server"
-"""gdb; lldb, whose helper lives on and sees that it is alone; lldb and its helper at once."""
-DEBUGGERS = (GDB, LLDB, HELPER)
+GDB, LLDB, SERVER = "gdb", "lldb", "lldb-server"
+"""gdb; lldb, whose server lives on and sees that it is alone; lldb and its server at once."""
+DEBUGGERS = (GDB, LLDB, SERVER)
 
 ANALYSE = "darc start handle --peak last --start-ops 100 --decision-ops 3"
 ROUNDS = 3
@@ -134,8 +134,8 @@ class Session:
         self._heard: list[str] = []
 
     def _order(self, orders: Orders, whom: int) -> None:
-        helper = self.which == HELPER
-        struct.pack_into("<QQqQ", self._page, 0, orders.at, orders.after, whom, helper)
+        server = self.which == SERVER
+        struct.pack_into("<QQqQ", self._page, 0, orders.at, orders.after, whom, server)
 
     @property
     def count(self) -> int:
@@ -167,7 +167,7 @@ class Session:
 
     def kill(self) -> None:
         """Now."""
-        if self.which == HELPER:
+        if self.which == SERVER:
             with contextlib.suppress(ProcessLookupError, KeyError):
                 if helper := debugger.tracer(self._pid):
                     os.kill(helper, signal.SIGKILL)

@@ -211,7 +211,7 @@ def _end_of(status: int) -> str:
 
 
 def wait_until_let_go(pid: int) -> None:
-    """Waits until nobody traces the process: lldb's helper outlives lldb by some moments.
+    """Waits until nobody traces the process: lldb's server outlives lldb by some moments.
 
     Raises:
         HurtError: somebody still does.

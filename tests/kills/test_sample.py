@@ -13,7 +13,7 @@ import pytest
 
 from fixtures.build import hazards
 from tests.debugger import WATCHDOG_SECONDS
-from tests.kills.debuggers import DEBUGGERS, GDB, HELPER, LLDB, Orders, Session
+from tests.kills.debuggers import DEBUGGERS, GDB, LLDB, SERVER, Orders, Session
 from tests.kills.programs import HurtError, LeftStoppedError, running, wait_until_let_go
 from tests.kills.run import chance, harm, line, plan
 from tests.kills.trial import AFTER, BEFORE, RANDOM, Cell, Kill, Killer, Measure
@@ -44,7 +44,7 @@ def test_some_kills(name: str, tmp_path: Path) -> None:
     """One kill of gdb and one of lldb do no harm that bare debuggers do not do."""
     number = hazards().index(name)
     chosen = random.Random(number)
-    lldb = (LLDB, HELPER)[number // 2 % 2]
+    lldb = (LLDB, SERVER)[number // 2 % 2]
     cells = [
         Cell(name, GDB, chosen.choice((BEFORE, AFTER, RANDOM)), bare=False),
         Cell(name, lldb, chosen.choice((BEFORE, AFTER, RANDOM)), bare=False),

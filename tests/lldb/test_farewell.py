@@ -113,7 +113,7 @@ def test_a_program_that_lldb_has_launched_lives_on(number: signal.Signals) -> No
     launched: list[int] = []
 
     def is_analysed() -> bool:
-        below = [pid for helper in procfs.children(lldb.pid) for pid in procfs.children(helper)]
+        below = [pid for server in procfs.children(lldb.pid) for pid in procfs.children(server)]
         launched[:] = [pid for pid in below if is_of(pid, program)]
         return bool(launched and altered_code(launched[0])[2])
 
@@ -133,7 +133,7 @@ def test_a_program_that_lldb_has_launched_lives_on(number: signal.Signals) -> No
 def is_of(pid: int, program: Path) -> bool:
     try:
         return Path(f"/proc/{pid}/exe").samefile(program)
-    except OSError:  # a helper of lldb's that has ended
+    except OSError:  # a server of lldb's that has ended
         return False
 
 

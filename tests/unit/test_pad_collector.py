@@ -20,7 +20,7 @@ from darc.collectors.pad_collector import PadCollector
 from darc.collectors.set_collector import SetCollector
 from darc.model.ftree import Fnode, Function
 from darc.model.parameters import Parameters
-from darc.pads.backend import BellAnswer
+from darc.pads.backend import BellOutcome
 from darc.target.outcome import Outcome
 from tests.fake_target import FakeTarget
 
@@ -181,7 +181,7 @@ def world() -> World:
 
 def test_the_programs_own_signal_is_none_of_darcs(world: World) -> None:
     epoch = world.tables.epoch
-    assert world.collector.on_bell() == BellAnswer()
+    assert world.collector.on_bell() == BellOutcome()
     assert world.heard == []
     assert world.tables.epoch == epoch, "calls that are under way are measured on"
 
@@ -189,7 +189,7 @@ def test_the_programs_own_signal_is_none_of_darcs(world: World) -> None:
 def test_a_stop_is_where_the_thread_that_rang_is_back(world: World) -> None:
     world.rings()
     epoch = world.tables.epoch
-    assert world.collector.on_bell() == BellAnswer(Outcome.STOP, BACK, SLOT)
+    assert world.collector.on_bell() == BellOutcome(Outcome.STOP, BACK, SLOT)
     assert world.heard == ["decide"]
     assert world.tables.epoch == epoch + 1
     assert world.tables.bell == 0, "it may ring again"
@@ -198,14 +198,14 @@ def test_a_stop_is_where_the_thread_that_rang_is_back(world: World) -> None:
 def test_the_search_goes_on_without_a_stop(world: World) -> None:
     world.outcome = Outcome.CONTINUE
     world.rings()
-    assert world.collector.on_bell() == BellAnswer(Outcome.CONTINUE)
+    assert world.collector.on_bell() == BellOutcome(Outcome.CONTINUE)
     assert world.tables.bell == 0
 
 
 def test_time_is_up_though_nobody_rang(world: World) -> None:
     """No thread is known that would come back anywhere: the stop is here."""
     world.due = True
-    assert world.collector.on_bell() == BellAnswer(Outcome.STOP)
+    assert world.collector.on_bell() == BellOutcome(Outcome.STOP)
     assert world.heard == ["decide"]
 
 
@@ -218,16 +218,16 @@ def test_time_is_up_as_a_thread_asks_for_room(
     short = world.tables.blob.constants["DARC_SHORT_OF_CONTEXTS"]
     world.due = True
     world.tables.set(short_of=short)
-    assert world.collector.on_bell() == BellAnswer()
+    assert world.collector.on_bell() == BellOutcome()
     assert world.heard == []
     world.tables.set(short_of=short)
-    assert world.collector.on_bell() == BellAnswer(Outcome.STOP)
+    assert world.collector.on_bell() == BellOutcome(Outcome.STOP)
 
 
 def test_the_last_moment_of_the_program(world: World) -> None:
     world.rings()
     world.tables.set(exiting=1)
-    assert world.collector.on_bell() == BellAnswer()
+    assert world.collector.on_bell() == BellOutcome()
     assert world.heard == ["exits"]
 
 
@@ -237,21 +237,21 @@ def test_probes_come_back_between_steps_alone(
 ) -> None:
     monkeypatch.setattr(FakeTarget, "is_between_steps", lambda self: between)
     world.installer.paused = True
-    assert world.collector.on_bell() == BellAnswer()
+    assert world.collector.on_bell() == BellOutcome()
     assert world.heard == ["before resume"] * between
 
 
 def test_nothing_is_asked_of_what_is_not_there(world: World) -> None:
     world.foothold.gone = "it was unmapped"
     world.rings()
-    assert world.collector.on_bell() == BellAnswer(Outcome.STOP)
+    assert world.collector.on_bell() == BellOutcome(Outcome.STOP)
     assert world.heard == ["vanished: it was unmapped"]
 
 
 def test_tables_that_were_written_over_decide_nothing(world: World) -> None:
     world.foothold.damaged = True
     world.rings()
-    assert world.collector.on_bell() == BellAnswer(Outcome.STOP)
+    assert world.collector.on_bell() == BellOutcome(Outcome.STOP)
     assert world.heard == ["damaged"]
 
 
@@ -274,7 +274,7 @@ def test_pads_that_are_gone_are_told_by_what_can_have_taken_them() -> None:
 def test_a_bell_after_the_end_is_nobodys(world: World) -> None:
     world.collector._alive = False
     world.rings()
-    assert world.collector.on_bell() == BellAnswer()
+    assert world.collector.on_bell() == BellOutcome()
     assert world.heard == []
 
 

@@ -11,7 +11,7 @@ import pytest
 from darc.agent import compiled
 from darc.debuggee import procfs
 from darc.debuggee.process_pads import ProcessPads
-from darc.pads.backend import BellAnswer
+from darc.pads.backend import BellOutcome
 from darc.target.outcome import Outcome
 from tests.fake_target import FakeTarget
 
@@ -47,7 +47,7 @@ class World:
         self.pads = ProcessPads(self.target, 7)
         self.pads._signal = BELL
 
-    def stop(self, answer: BellAnswer) -> Outcome:
+    def stop(self, answer: BellOutcome) -> Outcome:
         """The bell is heard, and answered so."""
         self.pads.arm_bell(self.foothold, lambda: answer)
         return self.target.ring(BELL)
@@ -66,17 +66,17 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 def test_all_that_have_rung_go_home_where_the_user_gets_a_prompt(world: World) -> None:
     """The one that is heard may have rung for an earlier bell. One that blocks the bell's signal
     is about to let it through."""
-    assert world.stop(BellAnswer(Outcome.STOP, BACK + 1, 0x10000 + 0x7F8)) is Outcome.STOP
+    assert world.stop(BellOutcome(Outcome.STOP, BACK + 1, 0x10000 + 0x7F8)) is Outcome.STOP
     assert world.where == {1: BACK + 1, 2: BACK + 2, 3: PARKED + 8}
     assert world.target.threads.read_register(2, "rsp") == 0x20000 + 0x800
     assert world.target.threads.read_register(2, "rax") == 42
 
 
 def test_the_one_that_rang_goes_home_whatever_it_blocks(world: World) -> None:
-    world.stop(BellAnswer(Outcome.STOP, BACK + 3, 0x30000 + 0x7F8))
+    world.stop(BellOutcome(Outcome.STOP, BACK + 3, 0x30000 + 0x7F8))
     assert world.where[3] == BACK + 3
 
 
 def test_where_the_program_goes_on_they_go_on_by_themselves(world: World) -> None:
-    assert world.stop(BellAnswer()) is Outcome.CONTINUE
+    assert world.stop(BellOutcome()) is Outcome.CONTINUE
     assert set(world.where.values()) == {PARKED + 8}

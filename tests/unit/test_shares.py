@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from darc.model.contrast import Group, contrast
+from darc.model.contrast import Side, contrast
 from darc.model.errors import UsageError
 from darc.model.ftree import Cause, Decision, Ending, Fnode, RootCausePath, Totals
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, OpClass, Sum
@@ -32,7 +32,7 @@ from darc.model.shares import (
 from darc.model.snapshot import Snapshot
 from tests.unit import ops, samples
 from tests.unit.ops import MS
-from tests.unit.watchedops import NODES, groups, watched
+from tests.unit.watchedops import NODES, sides, watched
 
 
 def test_own_code_has_a_share_and_no_without() -> None:
@@ -347,7 +347,7 @@ def test_shares_are_parts(kept: KeptOps, cause: Cause, node: Fnode, bins: dict[i
 
 
 def test_the_largest_difference_comes_first() -> None:
-    made = contrast(*groups(ops.snapshot()))
+    made = contrast(*sides(ops.snapshot()))
     names = [(row.node.function.name, row.is_own) for row in made.calls]
     assert names[:3] == [("flush", False), ("write_out", False), ("usleep", False)]
     assert names[-1] == ("parse0", False)
@@ -363,7 +363,7 @@ def test_the_largest_difference_comes_first() -> None:
 
 
 def test_time_off_the_processor_is_compared_by_reason() -> None:
-    made = contrast(*groups(watched((0, 800, OffReason.READY), (900, 3 * MS, OffReason.BLOCKED))))
+    made = contrast(*sides(watched((0, 800, OffReason.READY), (900, 3 * MS, OffReason.BLOCKED))))
     assert made.off is not None
     assert [row.reason for row in made.off] == [OffReason.BLOCKED, OffReason.READY]
     assert made.off[0].second == 700  # not what lies behind the op's end
@@ -371,7 +371,7 @@ def test_time_off_the_processor_is_compared_by_reason() -> None:
 
 
 def test_calls_of_two_sessions_are_the_same_by_their_functions() -> None:
-    one, other = groups(ops.snapshot())[0], groups(ops.snapshot())[0]
+    one, other = sides(ops.snapshot())[0], sides(ops.snapshot())[0]
     assert one.ops[0].sums[0].node is not other.ops[0].sums[0].node
     kept = dataclasses.replace(other.kept, hz=2 * one.kept.hz)
     made = contrast(one, dataclasses.replace(other, kept=kept))
@@ -383,8 +383,8 @@ def test_calls_of_two_sessions_are_the_same_by_their_functions() -> None:
 
 
 def test_what_one_session_did_not_time_is_not_compared() -> None:
-    one, other = groups(ops.snapshot())
-    nothing = Group("old.json", other.ops, dataclasses.replace(other.kept, compared=frozenset()))
+    one, other = sides(ops.snapshot())
+    nothing = Side("old.json", other.ops, dataclasses.replace(other.kept, compared=frozenset()))
     made = contrast(one, nothing)
     flush = next(row for row in made.calls if row.node.function.name == "flush")
     assert flush.second is None
@@ -393,18 +393,18 @@ def test_what_one_session_did_not_time_is_not_compared() -> None:
 
 
 def test_no_ops_cannot_be_compared() -> None:
-    one, other = groups(ops.snapshot())
+    one, other = sides(ops.snapshot())
     with pytest.raises(UsageError, match="no op of peak 1 is kept"):
         contrast(one, dataclasses.replace(other, ops=()))
 
 
 @settings(max_examples=40)
 @given(ops.kept_ops(NODES))
-def test_a_group_does_not_differ_from_itself(kept: KeptOps) -> None:
-    group = Group.of("peak 3", kept, OpClass.IN_PEAK)
-    if not group.ops:
+def test_a_side_does_not_differ_from_itself(kept: KeptOps) -> None:
+    side = Side.of("peak 3", kept, OpClass.IN_PEAK)
+    if not side.ops:
         return
-    made = contrast(group, group)
+    made = contrast(side, side)
     assert all(row.difference == 0 for row in made.calls)
     assert all(row.first == row.second for row in made.off or ())
 

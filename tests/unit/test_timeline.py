@@ -22,7 +22,7 @@ from darc.views.style import Style
 from darc.views.timeline import op_list, timeline
 from tests.unit import ops, samples
 from tests.unit.ops import MS
-from tests.unit.watchedops import NODES, groups, watched
+from tests.unit.watchedops import NODES, sides, watched
 
 PLAIN = Style(width=100)
 
@@ -153,7 +153,7 @@ def test_paths_say_what_they_explain() -> None:
 
 
 def test_the_comparison() -> None:
-    made = contrast(*groups(watched((0, MS, OffReason.READY))))
+    made = contrast(*sides(watched((0, MS, OffReason.READY))))
     lines = contrast_view.table(made, PLAIN).splitlines()
     assert lines[0] == "darc: 5.0ms in an op of peak 3 (10 kept), 616ns in one of peak 1 (10)"
     assert lines[1].split() == ["difference", "peak", "3", "calls", "peak", "1", "calls"]

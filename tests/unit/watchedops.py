@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from darc.model.contrast import Group
+from darc.model.contrast import Side
 from darc.model.ops import Off, OffReason, OpClass
 from darc.model.snapshot import Snapshot
 from tests.unit import ops, samples
@@ -32,9 +32,9 @@ ROOT, PATHS = samples.tree()
 NODES = list(ROOT.walk())
 
 
-def groups(snapshot: Snapshot) -> tuple[Group, Group]:
+def sides(snapshot: Snapshot) -> tuple[Side, Side]:
     assert snapshot.ops is not None
     return (
-        Group.of("peak 3", snapshot.ops, OpClass.IN_PEAK),
-        Group.of("peak 1", snapshot.ops, OpClass.FASTEST),
+        Side.of("peak 3", snapshot.ops, OpClass.IN_PEAK),
+        Side.of("peak 1", snapshot.ops, OpClass.FASTEST),
     )

@@ -9,7 +9,7 @@ from darc.app.commands.filenames import files
 from darc.app.commands.peak import peaks
 from darc.app.commands.written import VIEW_OPTIONS, view_options_in, write
 from darc.app.options import Typed, number_in
-from darc.model.contrast import Group, contrast
+from darc.model.contrast import Side, contrast
 from darc.model.errors import DarcError, UsageError
 from darc.model.functionset import FunctionSet
 from darc.model.ops import KeptOps, OpClass
@@ -99,7 +99,7 @@ def _compare(app: Actions, parsed: Parsed) -> None:
         return
     if by is not None:
         raise UsageError("--by is for sets, which 'darc profile' makes: name a saved one")
-    made = contrast(*_groups(app, parsed.arguments))
+    made = contrast(*_both(app, parsed.arguments))
     write(
         app,
         parsed,
@@ -143,7 +143,7 @@ def _live_set(app: Actions) -> FunctionSet | None:
         return None
 
 
-def _groups(app: Actions, arguments: Sequence[str]) -> tuple[Group, Group]:
+def _both(app: Actions, arguments: Sequence[str]) -> tuple[Side, Side]:
     """What is compared: by default the chosen peak with the fastest, or with a file's."""
     if len(arguments) == 2 and not any(map(_is_peak, arguments)):
         first, second = (_of_file(name) for name in arguments)
@@ -161,14 +161,14 @@ def _groups(app: Actions, arguments: Sequence[str]) -> tuple[Group, Group]:
         raise UsageError(
             f"{first.name} is compared with itself; name another peak or a saved session"
         )
-    f0 = [_f0(group) for group in (first, second)]
+    f0 = [_f0(side) for side in (first, second)]
     if None not in f0 and f0[0] != f0[1]:
         raise UsageError(f"{first.name} is of {f0[0]}, and {second.name} of {f0[1]}")
     return first, second
 
 
-def _f0(group: Group) -> str | None:
-    nodes = (total.node for op in group.ops for total in op.sums)
+def _f0(side: Side) -> str | None:
+    nodes = (total.node for op in side.ops for total in op.sums)
     node = next(nodes, None)
     return None if node is None else node.route()[0].function.name
 
@@ -177,7 +177,7 @@ def _is_peak(argument: str) -> bool:
     return argument == LAST_PEAK or (argument.isascii() and argument.isdecimal())
 
 
-def _side(snapshot: Snapshot, argument: str) -> Group:
+def _side(snapshot: Snapshot, argument: str) -> Side:
     if not _is_peak(argument):
         return _of_file(argument)
     kept = timeline.need_ops(snapshot)
@@ -197,16 +197,16 @@ def _side(snapshot: Snapshot, argument: str) -> Group:
     )
 
 
-def _of_peak(snapshot: Snapshot, kept_as: OpClass) -> Group:
+def _of_peak(snapshot: Snapshot, kept_as: OpClass) -> Side:
     kept = timeline.need_ops(snapshot)
-    return Group.of(timeline.class_name(snapshot, kept_as), kept, kept_as)
+    return Side.of(timeline.class_name(snapshot, kept_as), kept, kept_as)
 
 
-def _of_file(name: str) -> Group:
+def _of_file(name: str) -> Side:
     kept: KeptOps | None = storage.read_file(path_of(name)).ops
     if kept is None:
         raise UsageError(f"{name} holds no ops: save the session again behind a search")
-    return Group.of(name, kept, OpClass.IN_PEAK)
+    return Side.of(name, kept, OpClass.IN_PEAK)
 
 
 def _sides(app: Actions, prefix: str) -> list[str]:

@@ -160,7 +160,7 @@ class Patience:
         )
 
 
-class Caller(ABC):
+class CallMaker(ABC):
     """A stopped thread of a process of this machine, as one debugger leads it."""
 
     def __init__(

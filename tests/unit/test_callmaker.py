@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from darc.debuggee.caller import Caller, Turns, able
+from darc.debuggee.callmaker import CallMaker, Turns, able
 from darc.debuggee.detour import (
     HANDLER_AT_STAKE,
     IN_32_BITS,
@@ -25,7 +25,7 @@ PLACE = 0x7F00_0000_1000
 RESULT = 42
 
 
-class Steps(Journal, Caller):
+class Steps(Journal, CallMaker):
     """A journal and a debugger that tell in what order they are used; ``failing`` are the steps
     that do not succeed."""
 
