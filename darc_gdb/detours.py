@@ -146,6 +146,8 @@ class BesideGdb(CallMaker):
         kernel until it is back."""
         self._was_stopped = False
         """Whether a SIGSTOP has come meanwhile, which gdb waits for."""
+        self._stops: list[Tracee] = []
+        """Threads that SIGSTOPs of gdb's wait for, where the bell takes these back."""
 
     def read(self, address: int, size: int) -> bytes:
         return self._memory.read(address, size)
@@ -154,6 +156,8 @@ class BesideGdb(CallMaker):
         self._memory.write(address, data)
 
     def follow(self, way: detour.Detour) -> None:
+        if self.bell == signal.SIGCONT:
+            self._stops = [one for one in self._others() if one.waits_for(signal.SIGSTOP)]
         information = self._tracee.information()
         held = signal_of(information)
         if held == signal.SIGSYS and not was_sent(information):
@@ -217,6 +221,12 @@ class BesideGdb(CallMaker):
         self._tracee.set_registers(self.registers)
         if self._was_stopped:
             self._tracee.send(signal.SIGSTOP)
+        for one in self._stops:
+            one.send(signal.SIGSTOP)
+
+    def _others(self) -> list[Tracee]:
+        process, own = self._tracee.process, self._tracee.thread
+        return [Tracee(process, thread) for thread in procfs.threads(process) if thread != own]
 
     def is_gone(self) -> bool:
         return self._tracee.has_ended

@@ -84,8 +84,8 @@ class GdbTarget(Target):
         """Whether gdb was made to stop where the program has loaded a file."""
         self._runs_so_far = 0
         self._interrupted = False
-        self.dies = False
-        """Whether it has stopped for a signal that will probably be its end."""
+        self._dying: int | None = None
+        """The process that has stopped for a signal that will probably be its end."""
         self.is_let_go = False
         """Whether the user has let it go on in another way than by 'continue' and by steps."""
 
@@ -140,6 +140,11 @@ class GdbTarget(Target):
     def pid(self) -> int | None:
         pid = int(gdb.selected_inferior().pid)
         return pid or None
+
+    @property
+    def dies(self) -> bool:
+        """Whether it has stopped so. Another one that begins in its place has not."""
+        return self._dying is not None and self._dying == self.pid
 
     @property
     def state(self) -> State:
@@ -322,7 +327,8 @@ class GdbTarget(Target):
         """Every stop of the program."""
         self.screen.stopped()
         self._go_on_at_files()
-        self.dies = isinstance(event, gdb.SignalEvent) and event.stop_signal in _DEADLY
+        dies = isinstance(event, gdb.SignalEvent) and event.stop_signal in _DEADLY
+        self._dying = self.pid if dies else None
         self._signal = event.stop_signal if isinstance(event, gdb.SignalEvent) else None
         self._interrupted = self._signal == "SIGINT"
         if self._signal == "SIGSTOP":

@@ -85,6 +85,8 @@ def waits_of(op: Op) -> list[Wait]:
     found = []
     for number, begin in enumerate(begins):
         limit = begins[number + 1].time if number + 1 < len(begins) else op.end
+        if _is_its_own(op, begin):
+            continue
         later = [e for e in op.events if e.is_release and begin.time < e.time <= limit]
         limit = min([limit, *(e.time for e in later if op.thread and e.thread == op.thread)])
         releases = [e for e in later if _first(e) < limit and _is_of(e, begin)]
@@ -105,6 +107,8 @@ def _more_waits(op: Op, known: Sequence[Wait]) -> Iterator[Wait]:
     for begin in op.events:
         node = begin.node
         if not begin.more or node is None or op.lost_waits or node.function.name not in _WAITING:
+            continue
+        if _is_its_own(op, begin):
             continue
         if any(e.node is node and e.object != begin.object for e in _begins(op)):
             continue
@@ -134,6 +138,12 @@ def _begins(op: Op) -> list[Event]:
         if not event.is_release and not is_join:
             found.append(event)
     return found
+
+
+def _is_its_own(op: Op, begin: Event) -> bool:
+    """Whether the op's thread has the lock already, and takes a recursive one once more, or is
+    refused."""
+    return begin.kind in _LOCKS and 0 < begin.thread == op.thread
 
 
 def _is_of(release: Event, begin: Event) -> bool:
@@ -320,7 +330,7 @@ def _passed_on(wait: Wait, f0: str, name: Namer) -> Iterator[WaitPart]:
             path = name.path(by.stack, f0)
             if before.time <= left.start or before.thread == by.thread or path != call:
                 break
-            yield replace(left, start=before.time)
+            yield replace(left, start=before.time, behind=())  # that was of the whole
             left = WaitPart(left.start, before.time, WOKEN[before.by], before)
         yield left
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from signal import SIGCONT
+from signal import SIGCHLD, SIGCONT
 
 from darc.code import runtimes
 from darc.code.notrace import NEVER_BACK, entered_otherwise, why_notrace
 from darc.code.patchable import SHARED
 from darc.code.program import Program
 from darc.debuggee import clock, journal, procfs
+from darc.debuggee.bell import SIGNALS
 from darc.debuggee.leftbehind import (
     LeftBehind,
     give_back,
@@ -23,8 +24,6 @@ from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import Function
 from darc.pads.installer import clean_up, taken_out
 from darc.target.target import Target
-
-_BELL_SIGNALS = (23, 28, 18)  # SIGURG, SIGWINCH, SIGCONT: ignored by default
 
 
 def check(target: Target, program: Program, function: Function, spec: str) -> list[str]:
@@ -204,5 +203,10 @@ def _put_back(target: Target, noted: journal.Left) -> int:
 
 
 def bell_signal(pid: int) -> int:
-    """A signal that is ignored by default and that the process has no handler for."""
-    return next((s for s in _BELL_SIGNALS if not procfs.catches(pid, s)), _BELL_SIGNALS[-1])
+    """A signal that is ignored by default and that the process has no handler for. SIGCHLD only
+    where no thread blocks it: one that does may hear of its children by it. SIGCONT is the last, as
+    it takes back every SIGSTOP that a debugger has sent and still waits for."""
+    free = [number for number in SIGNALS if not procfs.catches(pid, number)]
+    if not (free or procfs.catches(pid, SIGCHLD) or procfs.deaf(pid, SIGCHLD)):
+        free.append(SIGCHLD)
+    return free[0] if free else SIGCONT

@@ -222,6 +222,10 @@ class Switches(OffWatch):
         self._quota = Quota(pid)
         self._used_up: deque[Growth] = deque(maxlen=_MOST_STOPS)
         self._throttled = self._looked = 0
+        self._has_own_ids = procfs.own_id(pid, pid) != pid
+        """Whether the process calls its threads otherwise than the debugger does (a container)."""
+        self._own_ids: dict[int, int] = {}
+        """By the debugger's ids, as they were when somebody asked."""
         self._wakers: Wakers | None = None
         self._why_no_wakers: str | None = None
         self._who_ran: WhoRan | None = None
@@ -522,15 +526,22 @@ class Switches(OffWatch):
             return
         to_ns, to_cycles = self._pairs.to_ns, self._pairs.to_cycles
         for one in self._who_ran.before(thread, to_ns(since[0]), to_ns(off.end)):
+            start, end = max(to_cycles(one.begin), since[0]), min(to_cycles(one.end), off.end)
+            if start >= end:
+                continue
             is_outside = one.process != self._pid
             number, name = (one.process, one.name) if is_outside else (self._own(one.thread), "")
-            start, end = max(to_cycles(one.begin), since[0]), min(to_cycles(one.end), off.end)
-            if start < end:
-                yield Ran(start, end, number, name, is_outside)
+            yield Ran(start, end, number, name, is_outside)
 
     def _own(self, thread: int) -> int:
-        """What the process itself calls one of its threads."""
-        return procfs.own_id(self._pid, thread) or thread
+        """What the process itself calls one of its threads. To ask for it each time takes seconds
+        where many threads have run, and the program stands still."""
+        if not self._has_own_ids:
+            return thread
+        known = self._own_ids.get(thread)
+        if known is None:
+            known = self._own_ids[thread] = procfs.own_id(self._pid, thread) or thread
+        return known
 
     @staticmethod
     def _cycles(ns: int) -> int:

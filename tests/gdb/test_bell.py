@@ -17,10 +17,12 @@ from tests.debugger import (
     REPORT,
     ROOT,
     debug,
+    gdb_alone,
     let_go,
     server,
     undisturbed,
 )
+from tests.gdb.programs import compiled
 
 pytestmark = IN_BOTH
 
@@ -149,6 +151,60 @@ def test_as_many_signals_wait_as_may(tmp_path: Path) -> None:
         os.kill(running.pid, signal.SIGTERM)
         _, sent, heard = re.findall(rb"\d+", running.read_line())
         assert sent == heard, done.gdb
+
+
+SHORT_THREADS = """
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#define NOINLINE __attribute__((noinline, noclone))
+static volatile unsigned long sum;
+static void hear(int number) { (void)number; }
+NOINLINE void rest(uintptr_t op) { if (op % 37 == 5) usleep(2500); sum++; }
+NOINLINE void handle(uintptr_t op) { for (int i = 0; i < 100; i++) sum += i; rest(op); }
+static void *of_one(void *op) { handle((uintptr_t)op); return op; }
+static void *of_many(void *unused)
+{
+    pthread_t made[4];
+    for (uintptr_t op = 0;; op++) {
+        handle(op);
+        if (op % 20)
+            continue;
+        for (uintptr_t i = 0; i < 4; i++)
+            if (pthread_create(&made[i], 0, of_one, (void *)(op + i)))
+                abort();
+        for (int i = 0; i < 4; i++)
+            pthread_join(made[i], 0);
+        if (op % 100 == 0)
+            pclose(popen("true", "r"));
+    }
+    return unused;
+}
+int main(void)
+{
+    pthread_t thread;
+    signal(SIGURG, hear);
+    signal(SIGWINCH, hear);
+    signal(SIGCHLD, hear);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&thread, 0, of_many, 0);
+    pthread_join(thread, 0);
+}
+"""
+"""Hears all but one of the signals that the kernel drops else, and waits for children."""
+
+
+@gdb_alone("lldb 14 stops by itself where a vfork is done")
+def test_the_last_signal_takes_no_stop_back_that_gdb_waits_for(tmp_path: Path) -> None:
+    """SIGCONT is left; threads that make others stop for that before they take a SIGSTOP."""
+    search = "darc start handle --peak last --start-ops 400 --decision-ops 8 --max-time 20s"
+    commands = [search, "run", *["darc stop", search, "continue"] * 3, REPORT, "kill"]
+    done = debug(tmp_path, compiled(tmp_path, SHORT_THREADS), (), commands)
+    assert done.paths, done.gdb
+    assert done.paths[0][:2] == ("handle", "rest"), done.gdb
 
 
 @pytest.mark.parametrize("has_monitor", [True, False])

@@ -353,6 +353,46 @@ int main(void)
 """Each writer that the reader's room was left for wakes the next one."""
 
 
+RECURSIVE = """
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <time.h>
+#define NOINLINE __attribute__((noinline, noclone))
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static volatile unsigned long sum;
+NOINLINE void rest(void) { nanosleep(&(struct timespec){0, 3000000}, 0); sum++; }
+NOINLINE void inner(unsigned op)
+{
+    pthread_mutex_lock(&lock);
+    if (op % 50 == 0)
+        rest();
+    pthread_mutex_unlock(&lock);
+    sum++;
+}
+NOINLINE void handle(unsigned op)
+{
+    pthread_mutex_lock(&lock);
+    inner(op);
+    pthread_mutex_unlock(&lock);
+    sum++;
+}
+int main(void) { for (unsigned op = 0; op < 400000; op++) handle(op); }
+"""
+"""What it does behind the second lock is not for the lock, which it has."""
+
+
+@IN_LLDB_AT_NIGHT
+def test_a_thread_does_not_wait_for_a_lock_that_it_has(tmp_path: Path) -> None:
+    commands = ["darc start handle --start-ops 2000 --peak >1ms", "run", debugger.mark("waits")]
+    commands += ["darc waits", debugger.mark("rest"), debugger.REPORT, "kill"]
+    done = debugger.debug(tmp_path, compiled(tmp_path, RECURSIVE), (), commands)
+    assert done.report is not None, done.gdb
+    assert done.paths[0][:3] == ("handle", "inner", "rest"), done.gdb
+    kinds = {one["kind"] for one in done.report["waits"]["in_peak"]["objects"]}
+    assert "lock" not in kinds, done.gdb
+    assert "waited for the lock" not in done.gdb
+
+
 TWO_LOCKS = """
 #include <pthread.h>
 #include <time.h>
