@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fixtures.build import build, find
 from tests.debugger import EVERYWHERE, EXIT, REPORT, debug, undisturbed
+from tests.gdb.programs import compiled
 
 
 def test_program_at_its_first_instruction(tmp_path: Path) -> None:
@@ -29,3 +30,28 @@ def test_a_process_that_shares_the_memory_is_made_before_f0_is_called(tmp_path: 
     assert "another process shares the program's memory" in done.gdb
     assert set(done.paths) == set(find("untraced").paths), done.gdb
     assert (done.program_status, done.output) == undisturbed(program, args)
+
+
+CRASHES = """
+#include <stdlib.h>
+#include <unistd.h>
+#define NOINLINE __attribute__((noinline, noclone))
+static volatile unsigned long sum;
+NOINLINE void rest(unsigned op) { if (op % 20 == 0) usleep(2000); sum++; }
+NOINLINE void handle(unsigned op) { rest(op); sum++; }
+int main(void)
+{
+    for (unsigned op = 0; op < 3000; op++)
+        handle(op);
+    abort();
+}
+"""
+
+
+@EVERYWHERE
+def test_a_run_behind_one_that_a_signal_has_ended(tmp_path: Path) -> None:
+    search = "darc start handle --peak last --start-ops 400 --decision-ops 5"
+    commands = ["run", "kill", search, "run", REPORT, "kill"]
+    done = debug(tmp_path, compiled(tmp_path, CRASHES), (), commands)
+    assert "SIGABRT" in done.gdb, done.gdb
+    assert done.paths[0][:2] == ("handle", "rest"), done.gdb
