@@ -48,8 +48,8 @@ int main(void)
 """
 
 
-@EVERYWHERE
 def test_a_run_behind_one_that_a_signal_has_ended(tmp_path: Path) -> None:
+    """lldb reads no further command of a script then."""
     search = "darc start handle --peak last --start-ops 400 --decision-ops 5"
     commands = ["run", "kill", search, "run", REPORT, "kill"]
     done = debug(tmp_path, compiled(tmp_path, CRASHES), (), commands)
