@@ -6,14 +6,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import gdb
 import gdb.unwinder
 
+from darc.model.errors import DarcError
 from darc.target.frames import Frames
 from darc.target.ownthread import Turn, own_thread
 from darc_gdb.translated import translated
 from darc_gdb.unwinder import PadUnwinder
+
+_Caller: TypeAlias = Callable[[int, int], tuple[int, int] | None]
 
 
 @own_thread
@@ -22,32 +26,50 @@ class GdbFrames(Frames):
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
-        self._agent: tuple[int, int, str] | None = None
+        self._pid = 0
+        self._agents: dict[int, tuple[str, _Caller]] = {}
+        """Those of one process by where they are, the latest one last: the agent's file, and what
+        knows callers of its pads. A thread may stand in those of an analysis before."""
 
     @translated
-    def show_pads(
-        self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
-    ) -> None:
-        gdb.unwinder.register_unwinder(None, PadUnwinder(caller), replace=True)
-        place = int(gdb.selected_inferior().pid), base, str(agent)
-        if self._agent != place:
+    def show_pads(self, agent: Path, base: int, caller: _Caller) -> None:
+        gdb.unwinder.register_unwinder(None, PadUnwinder(self._caller), replace=True)
+        pid = int(gdb.selected_inferior().pid)
+        if pid != self._pid:
             self.hide_pads()
+        before = self._agents.pop(base, None)
+        if before is None or before[0] != str(agent):
+            if before is not None:
+                _remove(base, before[0])
             with gdb.with_parameter("confirm", False):
                 gdb.execute(f"add-symbol-file {_quoted(agent)} -o {base:#x}", to_string=True)
-            self._agent = place
+        self._pid = pid
+        self._agents[base] = str(agent), caller
 
     @translated
     def hide_pads(self) -> None:
-        agent, self._agent = self._agent, None
-        # It may be another inferior's. At a command that fails gdb shows its prompt at once, also
-        # in the middle of a stop that the program goes on from.
-        if agent is not None and any(o.filename == agent[2] for o in gdb.objfiles()):
-            with contextlib.suppress(gdb.error), gdb.with_parameter("confirm", False):
-                gdb.execute(f"remove-symbol-file -a {agent[1]:#x}", to_string=True)
+        agents, self._agents = self._agents, {}
+        for base, (agent, _) in agents.items():
+            _remove(base, agent)
+
+    def _caller(self, pc: int, stack: int) -> tuple[int, int] | None:
+        for _, caller in reversed(self._agents.values()):
+            with contextlib.suppress(DarcError):  # its memory may have been given back since
+                if (found := caller(pc, stack)) is not None:
+                    return found
+        return None
 
     @translated
     def forget(self) -> None:
         gdb.invalidate_cached_frames()
+
+
+def _remove(base: int, agent: str) -> None:
+    # It may be another inferior's. At a command that fails gdb shows its prompt at once, also in
+    # the middle of a stop that the program goes on from.
+    if any(o.filename == agent for o in gdb.objfiles()):
+        with contextlib.suppress(gdb.error), gdb.with_parameter("confirm", False):
+            gdb.execute(f"remove-symbol-file -a {base:#x}", to_string=True)
 
 
 def _quoted(path: Path) -> str:
