@@ -72,8 +72,8 @@ class WatchedOps:
         if stopped > all_of_it * _MUCH_STOPPED:
             found.append(
                 f"the debugger had stopped the kept calls for {_per_cent(stopped, all_of_it)} of "
-                "their time, as it does at each fork and signal, and where it looks for darc: without "
-                "it they are shorter there"
+                "their time, as it does at each fork and signal, and to look for darc: without it "
+                "they are shorter there"
             )
         if share := _per_cent(self.kept.quota_share, 1):
             found.append(f"up to {share} of the time ready was its CPU quota's")
