@@ -3,6 +3,6 @@
 Imports ``model``, ``search``, ``target``, ``code``, ``saved``, ``pads``, ``debuggee``,
 ``collectors``, ``analyses``, ``session`` and ``views``; debugger packages call it.
 Imports no debugger, but starts the one that ``darc-gdb`` and ``darc-lldb`` stand for. It changes a
-program by the session alone, and what another debugger has left
-there it has the debuggee's pads take out.
+program by the session alone, but for breakpoints where it waits for a function's file or first call
+(``waiting.py``); what another debugger has left there it has the debuggee's pads take out.
 """
