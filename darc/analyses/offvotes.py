@@ -56,6 +56,8 @@ class Rules:
     """What part of the most votes makes a root cause."""
     slow_from: int | None = None
     """Cycles from which on a call is no fast one, by the peaks; ``None``: it is not known."""
+    has_faster: bool = False
+    """Whether there are calls that are faster than those of the peak, by the peaks."""
     turn: int = 0
     """Cycles that a thread has a processor for before others get it, at least: who needs less is
     not preempted for what it computes. 0: that is not known."""
@@ -115,7 +117,7 @@ class _Times:
     def beside(self, rules: Rules) -> dict[Cause, int]:
         """What contests with calls in an op that would else be as fast as others. That the debugger
         held it is known to have made it slow only where there are some that are faster."""
-        stopped = self.stopped if rules.slow_from is not None else 0
+        stopped = self.stopped if rules.has_faster else 0
         return {Cause.PREEMPTION: self.ready, Cause.STOPPED: stopped}
 
     def _own(self, latency: int, start: int, end: int) -> int:

@@ -557,6 +557,7 @@ class RootCauses(Resumable):
             by_longest=parameters.loops is Loops.PAPER,
             percentage=parameters.maxcount_percentage,
             slow_from=self._profile.slow_from(),
+            has_faster=self._profile.limits_of_fastest() != (0, 0),
             turn=round(SHORTEST_TURN * kept.hz),
         )
         if self._switches.is_watching:

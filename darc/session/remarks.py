@@ -6,17 +6,17 @@ from collections.abc import Iterable
 
 from darc.code.program import Program
 from darc.model.errors import TargetError
-from darc.model.ftree import RootCausePath
+from darc.model.ftree import Cause, Fnode, RootCausePath
 from darc.target.target import Target
 
 
 def users_breakpoints(
     paths: Iterable[RootCausePath], program: Program, target: Target
 ) -> list[str]:
-    """The user's breakpoints in functions on ``paths``. What the debugger takes for conditions,
-    hits that it counts and the like is told to nobody: it counts as the time of the call that it
-    comes in."""
-    nodes = {node.function.address: node for path in paths for node in path.nodes}
+    """The user's breakpoints in functions on ``paths``, or in any that was called where these end
+    in the debugger's stops. What the debugger takes for conditions, hits that it counts and the
+    like is told to nobody: it counts as the time of the call that it comes in."""
+    nodes = {node.function.address: node for path in paths for node in _concerned(path)}
     if not nodes or target.pid is None:
         return []
     try:
@@ -30,6 +30,12 @@ def users_breakpoints(
         for address, node in nodes.items()
         if address in hit
     ]
+
+
+def _concerned(path: RootCausePath) -> Iterable[Fnode]:
+    if path.ending.cause is not Cause.STOPPED:
+        return path.nodes
+    return (*path.nodes, *(node for node in path.nodes[-1].walk() if node.called.ops))
 
 
 _OF_WEIGHT = 20

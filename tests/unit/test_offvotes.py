@@ -168,15 +168,18 @@ class TestStopped:
         found = votes([made], tree.root, [tree.root], RULES).votes
         assert found[tree.one].totals.sum == 4000, "it was shorter than any that has a span"
 
-    @pytest.mark.parametrize("slow_from", [None, 500, 5000])
+    @pytest.mark.parametrize(
+        ("slow_from", "has_faster"), [(5000, False), (500, True), (5000, True)]
+    )
     def test_what_is_slow_for_it_alone_has_no_cause_in_the_program(
-        self, tree: Tree, slow_from: int | None
+        self, tree: Tree, slow_from: int, *, has_faster: bool
     ) -> None:
         """As where gdb stops it at a fork. Where no call is known to be faster, or it would be slow
         all the same, the path stays."""
         ops = [op(5450, [(tree.one, 0, 5400)], [(100, 4900, STOPPED)])] * 10
-        found = conclude([tree.path(tree.one)], tree.root, ops, Rules(slow_from=slow_from))
-        if slow_from == 5000:
+        rules = Rules(slow_from=slow_from, has_faster=has_faster)
+        found = conclude([tree.path(tree.one)], tree.root, ops, rules)
+        if slow_from == 5000 and has_faster:
             assert found.beside == Ending(Cause.STOPPED, 10)
             assert found.disputed == (tree.one,)
         else:
@@ -188,7 +191,9 @@ class TestStopped:
         held = op(5450, [(tree.one, 0, 5400)], [(100, 4900, STOPPED)])
         computed = op(5450, [(tree.two, 0, 5400)])
         paths = [tree.path(tree.one), tree.path(tree.two)]
-        found = conclude(paths, tree.root, [held, computed] * 6, Rules(slow_from=5000))
+        found = conclude(
+            paths, tree.root, [held, computed] * 6, Rules(slow_from=5000, has_faster=True)
+        )
         assert found.beside == Ending(Cause.STOPPED, 6)
         assert found.disputed == (tree.one,)
 
@@ -201,7 +206,9 @@ class TestStopped:
             ([held] * 7 + [waited] * 6, Cause.STOPPED),
             ([waited], Cause.PREEMPTION),
         ):
-            found = conclude([tree.path(tree.one)], tree.root, ops, Rules(slow_from=5000))
+            found = conclude(
+                [tree.path(tree.one)], tree.root, ops, Rules(slow_from=5000, has_faster=True)
+            )
             assert found.beside is not None
             assert found.beside.cause is cause
 
