@@ -589,8 +589,8 @@ def test_ctrl_c_before_the_first_probe_is_made(tmp_path: Path) -> None:
     """It waits for gdb as it comes, and counts."""
     script = tmp_path / "called_off.py"
     script.write_text(CALLED_OFF)
-    commands = [f"source {script}", "darc profile * --time 1s", "run"]
-    done = debug(tmp_path, build("mixture"), ("20",), commands)
+    commands = [f"source {script}", "darc profile * --time 1s", "run", "kill"]
+    done = debug(tmp_path, build("mixture"), ("4000000",), commands)
     assert "none of these functions can be timed: Ctrl-C came before" in done.gdb
     assert "received signal SIGINT" in done.gdb
 
