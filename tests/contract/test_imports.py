@@ -19,6 +19,7 @@ import pytest
 
 from darc import FLOORS
 from tests.contract.names import name_of, names_in
+from tests.contract.processorpage import told
 
 ROOT = Path(__file__).resolve().parents[2]
 DEBUGGERS = {"gdb", "lldb"}
@@ -394,22 +395,16 @@ MORE_REGISTERS = REGISTERS | {"orig_rax", "gs_base"}
 def test_what_a_processor_must_bring_is_told() -> None:
     """Whatever knows x86-64 is named where a second processor is thought of, and all that is named
     there is in the tree."""
-    page = (ROOT / "docs/extending/architecture.md").read_text()
-    told = set[str]()
-    for row in re.findall(r"^\| (`.*?) \| ", page, re.M):
-        folder = ""
-        for name in re.findall(r"`([\w/]+\.(?:py|c|h|S))`", row):
-            folder = name.rpartition("/")[0] or folder
-            told.add(f"{folder}/{name.rpartition('/')[2]}")
-    assert len(told) > 40
-    missing = [name for name in sorted(told) if not (ROOT / name).exists()]
+    named = told()
+    assert len(named) > 40
+    missing = [name for name in sorted(named) if not (ROOT / name).exists()]
     assert not missing, f"docs/extending/architecture.md names what there is not: {missing}"
     own = {"darc/code/architecture.py"}  # where this is asked
     wrong = [
         found[0]
         for package in ("darc", *sorted(ABOVE))
         for file in python_files(package)
-        if str(file) not in told | own and (found := list(known_of_the_processor(file)))
+        if str(file) not in named | own and (found := list(known_of_the_processor(file)))
     ]
     assert not wrong, "docs/extending/architecture.md does not name:\n" + "\n".join(wrong)
 

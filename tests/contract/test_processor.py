@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.processorpage import told
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("darc", "darc_gdb", "darc_lldb", "kgdb")
 
@@ -22,18 +24,6 @@ WHICH = {"darc/code/processor.py", "darc/pads/processor.py"}
 """They say which processor it is."""
 NEUTRAL = {"flags"}
 """Words for other things, too."""
-
-
-def told() -> set[str]:
-    """The files of the table of what another processor must bring."""
-    page = (ROOT / "docs/extending/architecture.md").read_text()
-    found = set[str]()
-    for row in re.findall(r"^\| (`.*?) \| ", page, re.M):
-        folder = ""
-        for name in re.findall(r"`([\w/]+\.(?:py|c|h|S))`", row):
-            folder = name.rpartition("/")[0] or folder
-            found.add(f"{folder}/{name.rpartition('/')[2]}")
-    return found
 
 
 def words(tree: ast.AST) -> Iterator[tuple[int, str]]:

@@ -62,6 +62,13 @@ def told_of(
     return done, json.loads((folder / "waits.json").read_text())
 
 
+def waits_shown(folder: Path, source: str, start: str) -> debugger.Done:
+    """A program of ``source``, what ``darc waits`` shows of it, and the report."""
+    commands = [start, "run", debugger.mark("waits"), "darc waits", debugger.mark("rest")]
+    commands += [debugger.REPORT, "kill"]
+    return debugger.debug(folder, compiled(folder, source), (), commands)
+
+
 def slow_ops(told: dict[str, Any]) -> list[dict[str, Any]]:
     """Without what the machine has to do besides."""
     found = [op for op in told["ops"] if op["class"] == "in peak"]
@@ -383,9 +390,7 @@ int main(void) { for (unsigned op = 0; op < 400000; op++) handle(op); }
 
 @IN_LLDB_AT_NIGHT
 def test_a_thread_does_not_wait_for_a_lock_that_it_has(tmp_path: Path) -> None:
-    commands = ["darc start handle --start-ops 2000 --peak >1ms", "run", debugger.mark("waits")]
-    commands += ["darc waits", debugger.mark("rest"), debugger.REPORT, "kill"]
-    done = debugger.debug(tmp_path, compiled(tmp_path, RECURSIVE), (), commands)
+    done = waits_shown(tmp_path, RECURSIVE, "darc start handle --start-ops 2000 --peak >1ms")
     assert done.report is not None, done.gdb
     assert done.paths[0][:3] == ("handle", "inner", "rest"), done.gdb
     kinds = {one["kind"] for one in done.report["waits"]["in_peak"]["objects"]}
@@ -448,9 +453,7 @@ int main(void)
 @IN_LLDB_AT_NIGHT
 @needs_privilege
 def test_whom_the_holder_of_a_lock_waits_for(tmp_path: Path) -> None:
-    commands = ["darc start handle --start-ops 1000 --peak last", "run", debugger.mark("waits")]
-    commands += ["darc waits", debugger.mark("rest"), debugger.REPORT, "kill"]
-    done = debugger.debug(tmp_path, compiled(tmp_path, TWO_LOCKS), (), commands)
+    done = waits_shown(tmp_path, TWO_LOCKS, "darc start handle --start-ops 1000 --peak last")
     assert done.report is not None, done.gdb
     objects = done.report["waits"]["in_peak"]["objects"]
     (one,) = (o for o in objects if o["kind"] == "lock" and o["name"] == "outer")
