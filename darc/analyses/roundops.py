@@ -119,8 +119,14 @@ class RoundOps:
         of, asked, known = self._waits.get(kept_as, (None, False, None))
         if known is None or of is not self._kept or (asks and not asked):
             kept = self._kept
-            namer = ProgramNames(self._program, kept.threads, kept.outsiders, self._own_back)
-            divide = functools.partial(waits_and_sleeps_of, off_of=self._switches.off)
+            namer = ProgramNames(
+                self._program,
+                kept.threads,
+                kept.outsiders,
+                own_back=self._own_back,
+                name_of=self._switches.name_of,
+            )
+            divide = functools.partial(waits_and_sleeps_of, off_of=self._switches.slept)
             if self._kept.sees_wake_ups:
                 divide = functools.partial(sleeps_of, behind=Behind(self._kept))
             sample = self._kept.sample(kept_as)

@@ -21,19 +21,23 @@ from darc.model.ops import ObjectKind, Stack
 class ProgramNames:
     """Names of a program, whose threads have these ``threads`` for names, and which shares memory
     with processes whose names are those of ``outsiders``, by the ids of their threads. ``own_back``
-    tells the program's own return address by one that leads to darc's code."""
+    tells the program's own return address by one that leads to darc's code; ``name_of`` the names
+    of other threads, as far as they are there."""
 
     def __init__(
         self,
         program: Program,
         threads: Mapping[int, str],
         outsiders: Mapping[int, str] | None = None,
+        *,
         own_back: Callable[[int], int | None] = lambda word: None,
+        name_of: Callable[[int], str] = lambda thread: "",
     ) -> None:
         self._program = program
-        self._threads = threads
+        self._threads = dict(threads)
         self._outsiders = outsiders or {}
         self._own_back = own_back
+        self._name_of = name_of
 
     def path(self, stack: Stack, within: str | None) -> tuple[str, ...]:
         """The functions of a thread, innermost first, up to the one that is called ``within``, or
@@ -145,7 +149,9 @@ class ProgramNames:
 
     def thread(self, number: int) -> str:
         """What it is called; empty where that is not known."""
-        return self._threads.get(number, "")
+        if number not in self._threads:
+            self._threads[number] = self._name_of(number) if number else ""
+        return self._threads[number]
 
 
 _LIBRARYS = re.compile(r"std::|core::|alloc::|<|__")

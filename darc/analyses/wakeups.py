@@ -36,8 +36,8 @@ def sleeps_of(op: Op, behind: Behind | None = None) -> list[Wait]:
 
 
 OffOf: TypeAlias = Callable[[int, int, int], OffTimes | None]
-"""Of a thread of the program when it was off its processor between two times, in cycles; ``None``
-where it was not watched."""
+"""Of a thread of the program when it was off its processor between two times, in cycles, if it ran
+at the second; ``None`` where it was not watched."""
 
 
 def waits_and_sleeps_of(op: Op, off_of: OffOf = lambda thread, start, end: None) -> list[Wait]:
@@ -85,17 +85,14 @@ def _slept(part: WaitPart, off_of: OffOf, chain: frozenset[int]) -> tuple[WaitPa
     by = part.by
     if by is None or by.is_outside or not by.thread or by.thread in chain or len(chain) > DEEPEST:
         return ()
-    # It may have slept when this began, and is known to only from where it ran.
-    begin = part.start - _BEFORE * (part.end - part.start)
-    known = off_of(by.thread, begin, part.end)
+    known = off_of(by.thread, part.start, part.end)
     if known is None or known.wakers is None:
         return ()
     chain |= {by.thread}
     found = []
     for off in known.off:
-        if off.reason is not OffReason.BLOCKED or off.end <= part.start:
+        if off.reason is not OffReason.BLOCKED:
             continue
-        off = replace(off, start=max(off.start, part.start))
         for woken in _woken(off, known.wakers):
             if woken.role is Role.WOKE and woken.by is not None and woken.by.thread not in chain:
                 whom = replace(woken, behind=_slept(woken, off_of, chain))
@@ -107,9 +104,6 @@ def _slept(part: WaitPart, off_of: OffOf, chain: frozenset[int]) -> tuple[WaitPa
 
 _HOLDERS = (Role.HELD, Role.HELD_FIRST, Role.WOKE)
 """What somebody was who is asked for whom they waited themselves."""
-
-_BEFORE = 4
-"""How many times what a part of a wait takes is looked at before it."""
 
 _MUCH = 0.125
 """Of an op: for what is shorter nobody is asked."""

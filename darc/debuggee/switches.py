@@ -22,7 +22,7 @@ import resource
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from darc.debuggee import clock, perf, procfs
@@ -65,6 +65,9 @@ _MOST_STOPS = 4096
 _MOST_QUEUED = 32
 """Threads of which is noted how long they have waited for a processor: a file is read for each,
 again and again."""
+
+_BEFORE = (4, 32, 256)
+"""How many times as long as what is asked for is looked at before it, as far as it must be."""
 
 _MARGIN_NS = 2_000_000
 """What happened so shortly before or after an op is looked at as well."""
@@ -129,6 +132,14 @@ class _Records:
 
 _Cache = dict[int, tuple[list[int], list[Switch], list[Interval]]]
 """Of each chunk that was read: the times of its switches, these, and what is missing."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What was read for one question: of the program's threads, and of the debugger's."""
+
+    records: _Cache = field(default_factory=dict)
+    tracers: _Cache = field(default_factory=dict)
 
 
 def _time(switch: Switch) -> int:
@@ -446,10 +457,19 @@ class Switches(OffWatch):
     def off(self, calls: Sequence[tuple[int, int, int]]) -> list[OffTimes | None]:
         with self._lock:
             self.drain()
-            ids = self._ids()
-            cache: _Cache = {}
-            tracers: _Cache = {}
-            return [self._off(ids(call[0]), *call[1:], cache, tracers) for call in calls]
+            ids, read = self._ids(), _Read()
+            return [self._off(ids(call[0]), *call[1:], read) for call in calls]
+
+    def slept(self, thread: int, since: int, end: int) -> OffTimes | None:
+        with self._lock:
+            thread, read, known = self._ids()(thread), _Read(), None
+            for times in _BEFORE:  # it is known from where it ran
+                known = self._slept(thread, since - times * (end - since), since, end, read)
+                if known is None or not any(
+                    off.reason is OffReason.UNKNOWN and off.start <= since for off in known.off
+                ):
+                    break
+            return known
 
     def names(self, threads: Iterable[int]) -> Mapping[int, str]:
         here = {own: procfs.thread_called(self._pid, own) for own in threads}
@@ -463,7 +483,7 @@ class Switches(OffWatch):
     def _ids(self) -> Callable[[int], int]:
         """From a thread's id as the process itself sees it, which may be in a container, to that
         which it has here; 0, one that is not known, is the only thread's."""
-        if procfs.own_id(self._pid, self._pid) != self._pid:
+        if self._has_own_ids:
             here = {
                 procfs.own_id(self._pid, thread): thread for thread in procfs.threads(self._pid)
             }
@@ -471,22 +491,46 @@ class Switches(OffWatch):
         only = self._pid if self._watched == {self._pid} else 0
         return lambda thread: thread or only
 
-    def _off(
-        self, thread: int, start: int, end: int, cache: _Cache, tracers: _Cache
-    ) -> OffTimes | None:
+    def _off(self, thread: int, start: int, end: int, read: _Read) -> OffTimes | None:
+        seen = self._seen(thread, start, end, read)
+        if seen is None:
+            return None
+        ready = [Interval(o.begin, o.end) for o in seen if o.reason is OffReason.READY]
+        wakers = self._wakers_of(thread, self._around(start, end))
+        off = tuple(self._in_cycles(seen, start, end))
+        return OffTimes(
+            tuple(replace(one, ran=tuple(self._ran(thread, one, wakers or ()))) for one in off),
+            self._cycles(sum(o.end - o.begin for o in seen if o.is_doubtful)),
+            self._cycles(history.by_quota(ready, list(self._used_up))),
+            wakers,
+        )
+
+    def _slept(self, thread: int, begin: int, since: int, end: int, read: _Read) -> OffTimes | None:
+        """From ``since`` on, by what is known from ``begin`` on."""
+        seen = self._seen(thread, begin, end, read)
+        if seen is None:
+            return None
+        wakers = self._wakers_of(thread, self._around(since, end))
+        return OffTimes(tuple(self._in_cycles(seen, since, end)), wakers=wakers)
+
+    def _around(self, start: int, end: int) -> Interval:
+        return Interval(self._pairs.to_ns(start) - _MARGIN_NS, self._pairs.to_ns(end) + _MARGIN_NS)
+
+    def _seen(
+        self, thread: int, start: int, end: int, read: _Read
+    ) -> tuple[history.OffTime, ...] | None:
         is_watched = self._follows or thread in self._watched
         if not thread or not is_watched or thread in self._missed:
             return None
         begin_ns, end_ns = self._pairs.to_ns(start), self._pairs.to_ns(end)
-        around = Interval(begin_ns - _MARGIN_NS, end_ns + _MARGIN_NS)
         long_around = Interval(begin_ns - history.SOON_NS, end_ns + history.SOON_NS)
-        switches, losses = self._records.between(*around, cache)
+        switches, losses = self._records.between(*self._around(start, end), read.records)
         forgotten = max(self._records.forgotten, self._tracers.forgotten, self._began)
-        found = history.off_times(
+        return history.off_times(
             history.Seen(
                 thread=thread,
                 switches=switches,
-                tracer=self._tracers.between(*long_around, tracers)[0],
+                tracer=self._tracers.between(*long_around, read.tracers)[0],
                 stops=[s for s in self._stops if s.end >= long_around.begin and s.begin <= end_ns],
                 queued=tuple(self._queued.get(thread, ())),
                 tracer_queued=tuple(self._queued.get(0, ())),
@@ -494,16 +538,6 @@ class Switches(OffWatch):
             ),
             begin_ns - history.TOLERANCE_NS,
             end_ns + history.TOLERANCE_NS,
-        )
-        ready = [Interval(o.begin, o.end) for o in found if o.reason is OffReason.READY]
-        by_quota = history.by_quota(ready, list(self._used_up))
-        wakers = self._wakers_of(thread, around)
-        off = tuple(self._in_cycles(found, start, end))
-        return OffTimes(
-            tuple(replace(one, ran=tuple(self._ran(thread, one, wakers or ()))) for one in off),
-            self._cycles(sum(o.end - o.begin for o in found if o.is_doubtful)),
-            self._cycles(by_quota),
-            wakers,
         )
 
     def _wakers_of(self, thread: int, around: Interval) -> tuple[Event, ...] | None:

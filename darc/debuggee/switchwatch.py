@@ -46,6 +46,12 @@ class OffWatch(ABC):
         on a processor): where it was off. ``None`` where the thread was not watched. A call that
         has just ended is sure to be known only while the program stands still."""
 
+    def slept(self, thread: int, since: int, end: int) -> OffTimes | None:
+        """The same of one thread that ran at the ``end``, but may have been off already at the
+        first of these times, by what was known when :meth:`off` was asked last. Who ran meanwhile
+        is not told."""
+        return self.off([(thread, since, end)])[0]
+
     def names(self, threads: Iterable[int]) -> Mapping[int, str]:
         """What those of these threads of the program are called that are there."""
         return {}
@@ -116,6 +122,14 @@ class SwitchWatch:
         """Where a thread was off its processor, by the time-stamp counter; ``None`` where that was
         not watched. The program stands still."""
         return None if self._watch is None else self._watch.off([(thread, begin, end)])[0]
+
+    def slept(self, thread: int, since: int, end: int) -> OffTimes | None:
+        """See :meth:`OffWatch.slept`; ``None`` also where there is no watch."""
+        return None if self._watch is None else self._watch.slept(thread, since, end)
+
+    def name_of(self, thread: int) -> str:
+        """What a thread of the program is called; empty where it is not there."""
+        return "" if self._watch is None else self._watch.names([thread]).get(thread, "")
 
     def watched(self, kept: KeptOps) -> WatchedOps:
         """Those ops, and when their threads were off their processors as far as that was watched.

@@ -12,7 +12,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -173,6 +173,22 @@ class TestAgainstTheSystemsOwnAccount:
             assert reasons <= {OffReason.BLOCKED, OffReason.READY}
             assert time(found, OffReason.BLOCKED) > time(found, OffReason.READY)
             assert micros(one.end - one.start) >= time(found, OffReason.BLOCKED) >= 2000
+
+    def test_that_it_slept_already_is_known_from_where_it_ran(self) -> None:
+        with oracle("sleep", 20) as program, Switches(program.pid) as watch:
+            with drained(watch):
+                told = program.run()
+            for one, whole in zip(told, seen(watch, told), strict=True):
+                longest = max(whole.off, key=lambda off: off.end - off.start)
+                since = longest.end - (longest.end - longest.start) // 20
+                (known,) = watch.off([(one.thread, since, one.end)])
+                assert known is not None
+                assert {off.reason for off in known.off} == {OffReason.UNKNOWN}, "the sample"
+                asked = watch.slept(one.thread, since, one.end)
+                assert asked is not None
+                assert asked.off[0].start == since
+                late = tuple(replace(off, ran=()) for off in whole.off if off.start > since)
+                assert asked.off == (replace(longest, start=since, ran=()), *late)
 
     @pytest.mark.parametrize("mode", ["fork", "vfork", "clone"])
     def test_waiting_for_a_child_it_was_blocked(self, mode: str) -> None:

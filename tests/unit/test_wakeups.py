@@ -278,8 +278,9 @@ def chain_of(one: Op, others: Mapping[int, OffTimes]) -> list[tuple[int, int]]:
     """Who is behind the first part of its wait, and for how long, and so on."""
 
     def off_of(thread: int, start: int, end: int) -> OffTimes | None:
-        assert start < 2 * MS < end <= 10 * MS, "from where it may have run"
-        return others.get(thread)
+        assert 2 * MS <= start < end <= 10 * MS
+        known = others.get(thread)
+        return known and replace(known, off=tuple(replace(o, start=start) for o in known.off))
 
     part, found = waits_and_sleeps_of(one, off_of)[0].parts[0], []
     while part.behind:
