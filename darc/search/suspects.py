@@ -139,13 +139,13 @@ def _tail(row: FunctionProfile, seconds: float, least_share: float) -> Iterator[
     first = middle + _FAR * profile.resolution
     far = {number: count for number, count in profile.bins.items() if number >= first}
     slow, scale = sum(far.values()), _scale(profile)
-    if not LEAST_SLOW <= slow <= _FEW * profile.count:
+    if slow < LEAST_SLOW:
         return
     median = scale * profile.mean_cycles(middle)
     beyond = {number: scale * profile.mean_cycles(number) for number in far}
     excess = sum(count * (beyond[number] - median) for number, count in far.items())
     share = excess / (profile.hz * seconds)
-    if share >= least_share:
+    if share >= _enough(slow, profile, least_share):
         squares = sum(count * beyond[number] ** 2 for number, count in far.items())
         yield Tail(row, slow, median, profile.low(first), share), squares / seconds
 
@@ -190,7 +190,7 @@ def _suspect(
     share = excess / (profile.hz * seconds)
     if calls * 2 > profile.count:
         return None  # most calls are no exception
-    if share < (min(least_share, LEAST_SHARE) if calls <= _FEW * profile.count else LEAST_SHARE):
+    if share < _enough(calls, profile, least_share):
         return None
     squares = sum(n * (means[b] ** 2 - fast_mean**2) for b, n in slow.items())
     return Suspect(
@@ -203,6 +203,11 @@ def _suspect(
         share=share,
         delay=squares / (2 * profile.hz**2 * seconds),
     )
+
+
+def _enough(slow: int, profile: Profile, least_share: float) -> float:
+    """The part of a thread's time that so many slow calls must take."""
+    return min(least_share, LEAST_SHARE) if slow <= _FEW * profile.count else LEAST_SHARE
 
 
 def _slow_calls(profile: Profile, peak: Peak, least: int, *, is_last: bool) -> dict[int, int]:

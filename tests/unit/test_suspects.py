@@ -1100,6 +1100,16 @@ def test_the_longest_tail_is_told_where_nothing_stands_out() -> None:
     assert to_json(shown(why))["why"]["tail"]["slow"] == 535
 
 
+def test_so_is_one_of_more_than_a_tenth_of_the_calls() -> None:
+    """Of requests that wait for a disk, a fifth take 1 to 10 ms, and no valley is left."""
+    asks = {12: 10, 14: 75, 16: 500, 17: 250, 18: 90, 19: 60, 20: 44, 21: 42, 22: 43, 23: 38}
+    known = of(row("handle", asks))
+    assert suspects(known) == ()
+    tail = longest_tail(known)
+    assert tail is not None
+    assert (tail.row.function.name, tail.slow) == ("handle", 227)
+
+
 def test_it_is_not_where_most_wait_or_where_it_takes_next_to_nothing() -> None:
     waits = of(row("next_job", {18: 5000, 19: 900, 23: 100, 24: 50, 25: 25}))
     assert longest_tail(waits) is None, "it takes longer than one thread has been computing"
