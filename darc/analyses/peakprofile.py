@@ -57,7 +57,7 @@ class PeakProfile:
 
     def __init__(self, empty: Profile, peak: PeakRange | None) -> None:
         """``peak`` is chosen already where a session is resumed."""
-        self._at_choice = self._grown = empty
+        self._at_choice = self._grown = self._looked_at = empty
         self._peak = peak
         self._seconds = 0.0
         self._time_slices = TimeSlices()
@@ -100,8 +100,14 @@ class PeakProfile:
         """Before the search: takes down how it grows, if it is time for that; ``profile`` reads it.
         Tells in how many seconds that is. Any thread."""
         if seconds >= self._time_slices.next_look:
-            self._time_slices.look(seconds, profile().bins)
+            self._looked_at = profile()
+            self._time_slices.look(seconds, self._looked_at.bins)
         return max(0.0, self._time_slices.next_look - seconds)
+
+    def lost(self) -> None:
+        """The program has taken its counts with it: what the latest look has shown is known."""
+        if self._looked_at.count > self._grown.count:
+            self._grown = self._looked_at
 
     # ------------------------------------------------------------------ the peak
 

@@ -129,6 +129,8 @@ class RootCauses(Resumable):
         self._closing: ClosingRound | None = None
         self._why_no_breakpoints: str | None = None
         self._is_gone = False
+        self._is_lost = False
+        """Whether the program is gone with what was counted last."""
         """Whether the program is."""
         collector = self._collector  # the first one: breakpoints that follow it have no such time
         self._clock = RunClock(lambda: collector.unsettled_seconds)
@@ -255,6 +257,9 @@ class RootCauses(Resumable):
 
     def close(self, status: Status, alive: bool) -> None:
         self._is_gone = status is Status.ENDED or not alive
+        self._is_lost = not alive
+        if not alive:
+            self._profile.lost()
         if not self.finished and self._closing is not None:
             self._conclude(self._kept_ops() if alive else None)
         elif not self.finished:
@@ -660,7 +665,7 @@ class RootCauses(Resumable):
             ftree=tree,
             paths=paths,
             level=descent.level if descent is not None else 0,
-            collected=min(seen, self._needed),
+            collected=None if self._is_lost else min(seen, self._needed),
             needed=self._needed,
             program=ProgramFigures(
                 in_peak_calls=self._resumption.in_peak + (seen if is_counting else 0),

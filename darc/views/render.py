@@ -124,6 +124,10 @@ def seen_text(snapshot: Snapshot, style: Style) -> str:
     """How many calls were seen, and of how many the peak was or is to be made."""
     profile = snapshot.profile
     calls = profile.count if profile is not None else 0
+    if is_lost(snapshot):
+        return (
+            f"{calls_text(calls)} seen, and no later one could be read: {_GONE}" if calls else _LOST
+        )
     if snapshot.peak is not None and profile is not None:
         inside = snapshot.peak.calls_in(profile.bins)
         return f"{calls_text(calls)} seen, {inside} in {peak_name(snapshot.peak)}"
@@ -136,6 +140,15 @@ def seen_text(snapshot: Snapshot, style: Style) -> str:
     elif snapshot.parameters.start_time is not None:
         of = f"; the profile takes {_wanted(snapshot, snapshot.parameters.profile_calls)}"
     return f"{calls_text(calls)} seen{of}"
+
+
+def is_lost(snapshot: Snapshot) -> bool:
+    """Whether the program has taken with it what was counted last."""
+    return snapshot.status is Status.ENDED and snapshot.collected is None
+
+
+_GONE = "a program that is killed, or executes another file, is gone at once"
+_LOST = f"its calls could not be read: {_GONE}"
 
 
 def _too_late(status: Status, profile: Profile, spec: str) -> str:
@@ -260,7 +273,10 @@ def profile_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     """The profile drawn, with its peaks and what else might be explained."""
     profile = snapshot.profile
     if profile is None or not profile.bins:
-        return [Text(f"no call of {style.name(snapshot.function)} was seen yet")]
+        function = style.name(snapshot.function)
+        if is_lost(snapshot):
+            return [Text(f"no call of {function} could be read")]
+        return [Text(f"no call of {function} was seen yet")]
     function = shorten(style.name(snapshot.function), style.width // 2)
     title = f"{function}: {calls_text(profile.count)}"
     lines = draw(title, profile, snapshot.peaks, snapshot.peak, style.width)

@@ -107,6 +107,22 @@ def test_what_is_known_of_a_program_that_is_killed(analysis: str, tmp_path: Path
 
 
 @debugger.IN_BOTH
+def test_calls_of_a_program_that_is_killed_are_not_none(tmp_path: Path) -> None:
+    program = compiled(tmp_path, SOURCE)
+    commands = [COMMANDS["start"], "run", "darc status", debugger.REPORT]
+    done = debugger.debug(tmp_path, program, ("3000", "killed"), commands)
+    assert re.search(r"^  \d+ calls seen, and no later one could be read: ", done.gdb, re.M), (
+        done.gdb
+    )
+    assert done.report is not None
+    assert sum(done.report["profile"]["bins"].values()) > 0, done.gdb
+    done = debugger.debug(tmp_path, program, ("5", "killed"), commands)
+    told = r"^  (its calls could not|[1-5] calls? seen, and no later one could) be read: a program"
+    assert re.search(told, done.gdb, re.M), done.gdb
+    assert "0 calls seen" not in done.gdb
+
+
+@debugger.IN_BOTH
 @pytest.mark.parametrize("analysis", ANALYSES)
 def test_a_limit_for_all_of_it(analysis: str, tmp_path: Path) -> None:
     """``--time`` of a walk, and ``max-time`` for each."""
