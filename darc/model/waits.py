@@ -194,10 +194,14 @@ def _as_one(same: Sequence[WaitedFor]) -> WaitedFor:
 
 def most_of(one: WaitedFor) -> Holder:
     """Who had it for most of the time, where it has holders: those that did the same are one,
-    whatever their names."""
+    whatever their names; where nothing tells what they did, only while none of them has most of
+    it."""
     most, *_ = _merged(replace(holder, thread="") for holder in one.holders)
     key = most.role, most.path, most.is_outside
-    alike = (h for h in one.holders if (h.role, h.path, h.is_outside) == key)
+    alike = [h for h in one.holders if (h.role, h.path, h.is_outside) == key]
+    largest = max(alike, key=lambda holder: holder.cycles)
+    if not most.path and 2 * largest.cycles > most.cycles:
+        return replace(largest, ops=min(largest.ops, one.ops))
     names = {holder.thread for holder in alike}
     name = names.pop() if len(names) == 1 else ""
     return replace(most, thread=name, ops=min(most.ops, one.ops))

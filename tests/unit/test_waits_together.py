@@ -109,3 +109,18 @@ def test_one_line_tells_who_had_it_for_most_of_the_wait() -> None:
         'waited for the lock be_lock, 76 %, 74 % of that held by thread 7 "janitor" in sweep: '
         "3 calls"
     )
+
+
+def test_who_had_the_processor_for_most_of_it_is_told_and_not_how_many_others_ran() -> None:
+    def ran(name: str, number: int, cycles: int) -> Holder:
+        return Holder(Role.RAN, name, (), cycles, 6, (number,), is_outside=True)
+
+    others = tuple(ran(f"kworker{n}", n, 2) for n in range(2, 5))
+    one = WaitedFor(ObjectKind.PROCESSOR, "", (), 76, 6, 9, (ran("hog", 9, 70), *others))
+    assert waited_text(one, 100, str) == (
+        'waited for a processor, 76 %, meanwhile ran process 9 "hog": 6 calls'
+    )
+    alike = tuple(ran(f"make{n}", n, 19) for n in range(4))
+    assert waited_text(dataclasses.replace(one, holders=alike), 100, str) == (
+        "waited for a processor, 76 %, meanwhile ran 4 processes: 6 calls"
+    )
