@@ -49,6 +49,13 @@ class Interval(NamedTuple):
     end: int
 
 
+class Woken(NamedTuple):
+    """A thread was woken, by its debugger or by anybody else."""
+
+    time: int
+    by_debugger: bool
+
+
 class Queued(NamedTuple):
     """At some time a thread had waited for a processor for so long, ever since it was made."""
 
@@ -83,6 +90,8 @@ class Seen:
     """Of the thread, by time."""
     tracer_queued: Sequence[Queued] = ()
     """Of the debugger's, by time."""
+    wakings: Sequence[Woken] = ()
+    """Of the thread, by time, as far as they are known."""
     losses: Sequence[Interval] = ()
     """There may be other records of these times, which there was no room for."""
 
@@ -96,8 +105,12 @@ def off_times(seen: Seen, begin: int, end: int) -> tuple[OffTime, ...]:
     others.sort()
     awake = awake_times(seen.tracer)
     found = [OffTime(loss.begin, loss.end, OffReason.UNKNOWN) for loss in losses]
+    held = _held(waits, seen.wakings)
     for wait in waits:
         reason, is_doubtful = _reason(wait, others, awake, seen)
+        if reason is OffReason.BLOCKED and wait in held:
+            is_stop = held[wait] is OffReason.STOPPED
+            reason, is_doubtful = (OffReason.STOPPED, False) if is_stop else (reason, True)
         found += _without(OffTime(wait.out, wait.back, reason, is_doubtful), losses)
     return tuple(sorted(found, key=lambda off: off.begin))
 
@@ -204,6 +217,25 @@ def _reason(
     if fits and (best is None or best > mine.lag):
         return OffReason.STOPPED, False
     return OffReason.BLOCKED, fits or mine.lag <= SOON_NS
+
+
+def _held(waits: Sequence[SwitchedOut], wakings: Sequence[Woken]) -> dict[SwitchedOut, OffReason]:
+    """What the waits were that the debugger has ended: stops as a rule. But the signal that is to
+    stop a thread that sleeps wakes it, too, and that one stops at once. So it is with two stops,
+    one behind the other: then nobody knows of the first."""
+    ended = [_is_ended_by_debugger(wait, wakings) for wait in waits]
+    found = {}
+    for number, wait in enumerate(waits):
+        is_last = number == len(waits) - 1 or waits[number + 1].out > wait.back + AT_ONCE_NS
+        if ended[number]:
+            is_stop = is_last or not ended[number + 1]
+            found[wait] = OffReason.STOPPED if is_stop else OffReason.UNKNOWN
+    return found
+
+
+def _is_ended_by_debugger(wait: SwitchedOut, wakings: Sequence[Woken]) -> bool:
+    first = bisect_left(wakings, wait.out, key=lambda woken: woken.time)
+    return first < len(wakings) and wakings[first].time < wait.back and wakings[first].by_debugger
 
 
 def _waited(queued: Sequence[Queued], wait: SwitchedOut) -> int:

@@ -215,7 +215,7 @@ class Switches(OffWatch):
         self._events: list[int] = []
         """Whose records come to one of these rings."""
         self._tracer: Ring | None = None
-        self._tracer_id = 0
+        self._tracer_id = self._tracer_process = 0
         self._watched: set[int] = set()
         self._missed: set[int] = set()
         self._follows = False
@@ -334,6 +334,7 @@ class Switches(OffWatch):
         with contextlib.suppress(OSError):
             if tracer:
                 self._tracer_id = tracer
+                self._tracer_process = int(procfs.status(tracer).get("Tgid", tracer))
                 self._tracer = perf.map_ring(perf.open_event(tracer), _RING_PAGES // 4)
 
     def _watch_wakers(self) -> None:
@@ -534,11 +535,16 @@ class Switches(OffWatch):
                 stops=[s for s in self._stops if s.end >= long_around.begin and s.begin <= end_ns],
                 queued=tuple(self._queued.get(thread, ())),
                 tracer_queued=tuple(self._queued.get(0, ())),
+                wakings=self._wakings_of(thread, self._around(start, end)),
                 losses=[*losses, Interval(0, forgotten)],
             ),
             begin_ns - history.TOLERANCE_NS,
             end_ns + history.TOLERANCE_NS,
         )
+
+    def _wakings_of(self, thread: int, around: Interval) -> tuple[history.Woken, ...]:
+        wakers = self._wakers
+        return () if wakers is None else wakers.told(thread, *around, self._tracer_process)
 
     def _wakers_of(self, thread: int, around: Interval) -> tuple[Event, ...] | None:
         wakers = self._wakers

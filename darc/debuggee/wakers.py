@@ -19,6 +19,7 @@ from pathlib import Path
 
 from darc.debuggee import perf, procfs
 from darc.debuggee.perf import Ring, Waking
+from darc.debuggee.switch_history import Woken
 from darc.model.errors import TargetError
 from darc.model.ops import By, Event, ObjectKind, Stack
 from darc.target.target import Region
@@ -173,6 +174,14 @@ class Wakers:
             self._code = own.code if own is not None else _code(self._pid)
         found = self._of(thread, begin, end)
         return tuple(self._chain(one, begin, self._code, cycles) for one in found)
+
+    def told(self, thread: int, begin: int, end: int, debugger: int) -> tuple[Woken, ...]:
+        """When the thread was woken in these times, in ns of CLOCK_MONOTONIC_RAW, and whether by
+        the process that has the id ``debugger``."""
+        return tuple(
+            Woken(one.time, one.process == debugger and not one.in_interrupt)
+            for one in self._of(thread, begin, end)
+        )
 
     def _of(self, thread: int, begin: int, end: int) -> list[Waking]:
         found: list[Waking] = []

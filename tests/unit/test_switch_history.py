@@ -21,6 +21,7 @@ from darc.debuggee.switch_history import (
     OffTime,
     Queued,
     Seen,
+    Woken,
     awake_times,
     by_quota,
     off_times,
@@ -103,6 +104,31 @@ class TestWaits:
         found = off(records, losses=losses)
         for one, after in pairwise(found):
             assert one.begin < one.end <= after.begin
+
+
+class TestWoken:
+    """By the debugger, where the kernel tells who woke a thread."""
+
+    def test_what_the_debugger_lets_go_on_it_has_held(self) -> None:
+        """However long before that it was awake, and whatever it did then: as at a vfork."""
+        records = waits((10 * MS, 15 * MS), (15 * MS + 20 * US, 18 * MS))
+        ends = [Woken(15 * MS - 10 * US, True), Woken(18 * MS - 10 * US, False)]
+        assert reasons(records, wakings=ends) == [STOPPED, BLOCKED]
+        assert reasons(records) == [BLOCKED, BLOCKED]
+        assert reasons(records, wakings=[Woken(o.time, False) for o in ends]) == [BLOCKED, BLOCKED]
+
+    def test_a_sleep_that_a_stop_interrupts_was_one(self) -> None:
+        """The signal that is to stop the thread wakes it."""
+        records = waits((10 * MS, 15 * MS), (15 * MS + 20 * US, 18 * MS), (40 * MS, 50 * MS))
+        ends = [Woken(time - 10 * US, True) for time in (15 * MS, 18 * MS, 50 * MS)]
+        assert reasons(records, wakings=ends) == [BLOCKED, STOPPED, STOPPED]
+        doubtful = [one.is_doubtful for one in off(records, wakings=ends)]
+        assert doubtful == [True, False, False], "two stops, one behind the other, look alike"
+
+    def test_who_comes_later_finds_it_awake(self) -> None:
+        records = waits((10 * MS, 15 * MS))
+        ends = [Woken(12 * MS, False), Woken(14 * MS, True)]
+        assert reasons(records, wakings=ends) == [BLOCKED]
 
 
 class TestStops:
