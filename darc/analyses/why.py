@@ -33,7 +33,10 @@ FIRST_SECONDS = 3.0
 on."""
 
 _AT_WORK = 0.5
-"""A program has work where its threads were busy for so much of the time."""
+"""A program has work where its threads were busy for so much of the time;"""
+
+_AT_WORK_ELSEWHERE = 0.01
+"""and for so little where not one of these functions was called."""
 
 _STACKS_EVERY = 0.2
 """Seconds between two looks at the stacks of such a program,"""
@@ -162,7 +165,8 @@ class SuspectProfiles(FunctionProfiles):
         been called often enough, of which none was more often than ``most`` times."""
         seconds, ran = self._clock.seconds, self._clock.ran
         busy = self._set.busy_seconds - self._busy
-        return most * self._limit < LEAST_TO_JUDGE * seconds and busy >= _AT_WORK * ran
+        is_at_work = busy >= (_AT_WORK if most else _AT_WORK_ELSEWHERE) * ran
+        return most * self._limit < LEAST_TO_JUDGE * seconds and is_at_work
 
     def _stands_out(self) -> bool:
         out = usual(self._known)

@@ -92,6 +92,16 @@ def test_a_program_that_works_in_a_library(tmp_path: Path) -> None:
 
 
 @IN_LLDB_AT_NIGHT
+def test_a_program_that_sleeps_in_a_library_between_what_it_does_there(tmp_path: Path) -> None:
+    """As an interpreter may, for most of the time: the machine can be busier than the program."""
+    done = debug(tmp_path, build("abroad"), ("4000000", "50000"), [MOST, "run", REPORT, "kill"])
+    found = why(done)
+    assert found["verdict"] != "cannot tell", done.gdb
+    assert found["calls"] > 0, done.gdb
+    assert all(one["function"].startswith("abroad_") for one in found["answers"]), done.gdb
+
+
+@IN_LLDB_AT_NIGHT
 def test_what_is_slow_comes_before_who_waits_for_work(tmp_path: Path) -> None:
     """Workers that wait take far more time than the one that is slow now and then."""
     again = [mark("again"), "darc start 1 --peak last", "darc stop"]
