@@ -69,6 +69,11 @@ class Chains:
             share = share if one.above is None else min(share, group.share(one))
             steps.append(ChainStep(one.function, share))
         own = max(share - sum(group.share(one) for one in node.below), 0.0)
+        below = [ChainStep(one.function, group.share(one)) for one in node.below]
+        handed = sorted((one for one in below if one.share > _NOTHING), key=lambda one: -one.share)
+        if node.is_done and 2 * own < share:
+            yield Chain(tuple(steps), End.SPREAD, own, spread=tuple(handed))
+            return
         end = self._end_of(node)
         untimed = self._untimed(node) if end is End.UNTIMED else ()
         yield Chain(tuple(steps), end, own, untimed)

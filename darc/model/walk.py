@@ -19,6 +19,7 @@ class End(str, Enum):
     TAIL = "holds the time itself, or functions that it ends in, which could not be told apart"
     SYSTEM_CALL = "in its system call"
     UNTIMED = "calls that cannot be timed"
+    SPREAD = "in calls that hold less each"
     CUT_SHORT = "the walk ended here"
 
 
@@ -40,6 +41,8 @@ class Chain:
     """Share that the last function does not hand on to a callee that was timed."""
     untimed: tuple[str, ...] = ()
     """Callees that could not be timed, which may have some of it: all the rest is its own."""
+    spread: tuple[ChainStep, ...] = ()
+    """Those that have most of it together, where none has enough to go on: the largest first."""
 
 
 @dataclass(frozen=True)

@@ -103,4 +103,7 @@ def _chain(chain: Chain, show: Callable[[str], str]) -> str:
     if chain.end is End.UNTIMED and chain.untimed:
         names = first_few([show(name) for name in chain.untimed], _NAMED)
         end = f"holds the time itself, or calls of {names}, which cannot be timed"
+    if chain.spread:
+        shares = [f"{show(one.function.name)} {one.share:.1%}" for one in chain.spread]
+        return f"{steps}: in calls of {first_few(shares, _NAMED)}; itself {chain.own:.1%}"
     return f"{steps}: {end} ({chain.own:.1%})"

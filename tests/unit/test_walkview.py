@@ -71,6 +71,17 @@ def test_a_callee_that_cannot_be_timed_does_not_label_all_the_rest() -> None:
     )
 
 
+def test_an_end_that_hands_its_time_to_many_does_not_hold_it_itself() -> None:
+    steps = (ChainStep(samples.function("handle"), 0.3),)
+    names = ("look_up", "log", "answer", "count")
+    spread = tuple(ChainStep(samples.function(name), 0.12) for name in names)
+    group = WalkGroup("main", 1, (), (Chain(steps, End.SPREAD, 0.011, spread=spread),))
+    assert lines(group)[2] == (
+        "  1  handle 30.0%: in calls of look_up 12.0%, log 12.0%, answer 12.0% and 1 more; "
+        "itself 1.1%"
+    )
+
+
 def test_threads_are_those_that_have_called_what_the_walk_began_with() -> None:
     root = WalkNode(samples.function("janitor"), None, {1: 0.0, 2: 0.97, 3: 0.0})
     group = ThreadGroup("janitor", {1, 2, 3}, root)

@@ -43,6 +43,10 @@ def _to_json(known: Walk) -> dict[str, Any]:
                         "own": round(chain.own, 4),
                         "end": chain.end.value,
                         "untimed": list(chain.untimed),
+                        "spread": [
+                            {"function": one.function.name, "share": round(one.share, 4)}
+                            for one in chain.spread
+                        ],
                     }
                     for chain in group.chains
                 ],
