@@ -32,6 +32,9 @@ if not hasattr(CallFrameInfo, "_parse_entry_at"):
     )
 
 _PCREL_SDATA4 = 0x1B
+_USUAL = struct.Struct("<IIiI")
+"""An entry's first fields in the form that compilers give it: its length, how far above the third
+the common entry is, how far from here the code begins, and its size."""
 
 _LONG = 512 << 10
 """Bytes of code without frame information that are more than what is written by hand, or than a C
@@ -66,6 +69,10 @@ class FrameDescriptions:
 
     def extent(self, address: int) -> tuple[int, int] | None:
         """The extent that one frame description covers around ``address``."""
+        place = self._place(address)
+        known = None if place is None else self._usual_extent(place)
+        if known is not None:
+            return known if known[0] <= address < known[1] and self._is_held(*known) else None
         found = self._fde(address)
         return found[:2] if found else None
 
@@ -219,9 +226,11 @@ class FrameDescriptions:
         found = self._find_fde(address)
         if found is None:
             return None
-        segment = segment_at(self._headers.segments, found[0])
-        inside = segment is not None and found[1] <= segment.address + segment.size
-        return found if inside else None
+        return found if self._is_held(*found[:2]) else None
+
+    def _is_held(self, start: int, end: int) -> bool:
+        segment = segment_at(self._headers.segments, start)
+        return segment is not None and end <= segment.address + segment.size
 
     def _find_fde(self, address: int) -> tuple[int, int, FDE] | None:
         frames = self._tables
@@ -236,13 +245,45 @@ class FrameDescriptions:
                 assert frames is not None
                 parsed = _entry(frames[0], known)
             return (start, end, parsed) if isinstance(parsed, FDE) else None
+        place = self._place(address)
+        found = None if place is None else self._entry_at(place)
+        return found if found is not None and found[0] <= address < found[1] else None
+
+    def _place(self, address: int) -> int | None:
+        """The offset in .eh_frame of the entry that may be of ``address``, by the search table;
+        ``None`` also where there is no such table."""
+        frames = self._tables
+        if frames is None or not frames[3]:
+            return None
         _, frame_address, table, _, header_address = frames
         number = bisect.bisect_right(self._fde_starts, address - header_address)
         if not number:
             return None
         place = struct.unpack_from("<i", table, 12 + (number - 1) * 8 + 4)[0] + header_address
-        found = self._entry_at(place - frame_address)
-        return found if found is not None and found[0] <= address < found[1] else None
+        return int(place) - frame_address
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019
+    @where_damaged(None)
+    def _usual_extent(self, offset: int) -> tuple[int, int] | None:
+        """What the entry there covers, where it has the form that compilers give it. To decode all
+        of it takes pyelftools 0.4 ms, and of a stripped program thousands are asked for."""
+        assert self._tables is not None
+        info, address = self._tables[:2]
+        if not 0 <= offset <= info.size - _USUAL.size:
+            return None
+        info.stream.seek(offset)
+        length, above, distance, size = _USUAL.unpack(info.stream.read(_USUAL.size))
+        if not above or length >= info.size - offset or not self._is_usual(offset + 4 - above):
+            return None
+        start = address + offset + 8 + distance
+        return start, start + size
+
+    @functools.lru_cache(maxsize=64)  # noqa: B019
+    @where_damaged(False)
+    def _is_usual(self, offset: int) -> bool:
+        """Whether the common entry there tells addresses as compilers do."""
+        assert self._tables is not None
+        return _is_usual(self._tables[0], offset)
 
     @functools.cached_property
     def _fde_starts(self) -> array[int]:
@@ -331,7 +372,7 @@ def _scan(info: CallFrameInfo, address: int) -> list[tuple[int, int, FDE | int]]
     is_usual: dict[int, bool] = {}
     at = 0
     while at + 16 <= len(data):
-        length, above, distance, size = struct.unpack_from("<IIiI", data, at)
+        length, above, distance, size = _USUAL.unpack_from(data, at)
         if length == 0:
             at += 4
             continue
@@ -340,15 +381,20 @@ def _scan(info: CallFrameInfo, address: int) -> list[tuple[int, int, FDE | int]]
         if above:
             common = at + 4 - above
             if common not in is_usual:
-                parsed = _entry(info, common)
-                encoding = isinstance(parsed, CIE) and parsed.augmentation_dict.get("FDE_encoding")
-                is_usual[common] = encoding == _PCREL_SDATA4
+                is_usual[common] = _is_usual(info, common)
             if not is_usual[common]:
                 return None
             start = address + at + 8 + distance
             found.append((start, start + size, at))
         at += 4 + length
     return found
+
+
+def _is_usual(info: CallFrameInfo, common: int) -> bool:
+    """Whether the entries that belong to the common one there are as :data:`_USUAL` has them."""
+    parsed = _entry(info, common)
+    encoding = isinstance(parsed, CIE) and parsed.augmentation_dict.get("FDE_encoding")
+    return bool(encoding == _PCREL_SDATA4)
 
 
 def _with_dwarf(headers: Headers) -> ELFFile | None:

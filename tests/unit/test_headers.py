@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
 
@@ -71,6 +72,20 @@ def test_only_files_that_define_a_name_are_unpacked() -> None:
     user = read_image(build("mixture"), "mixture")
     assert user.symbols.may_name("__libc_start_main")
     assert user.symbols.if_any(["__libc_start_main"], "___no_such_end") == []
+
+
+def test_what_frame_information_covers_is_what_pyelftools_decodes() -> None:
+    libm = next(path for path in _files() if path.name == "libm.so.6")
+    with libm.open("rb") as file:
+        entries = ELFFile(file).get_dwarf_info().EH_CFI_entries()
+        told = [one for one in entries if isinstance(one, FDE)]
+    extents = {one["initial_location"]: one["address_range"] for one in told}
+    frames = read_image(libm, libm.name).frames
+    assert len(extents) > 100
+    for start, size in extents.items():
+        assert frames.extent(start) == frames.extent(start + size - 1) == (start, start + size)
+        if start + size not in extents:
+            assert frames.extent(start + size) is None
 
 
 def test_a_file_that_was_replaced_says_nothing(tmp_path: Path) -> None:
