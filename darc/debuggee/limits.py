@@ -65,15 +65,17 @@ def refused(error: int) -> str:
 
 
 def _limits(pid: int, need: Need) -> Iterator[tuple[str, int, int]]:
-    """Each limit's name, what is free below it, and what darc would take of that."""
+    """Each limit's name, what is free below it, and what darc would take of that. What the program
+    has had mapped at one time it may need again."""
     status, limits = procfs.status(pid), procfs.limits(pid)
+    again = max(0, _kilobytes(status, "VmPeak") - _kilobytes(status, "VmSize"))
     for name, limit, used, wanted in (
         ("its limit of address space (ulimit -v)", "Max address space", "VmSize", need.mapped),
         ("its limit of data (ulimit -d)", "Max data size", "VmData", need.written),
     ):
         most, text = limits.get(limit), status.get(used, "").split()
         if most is not None and text:
-            yield name, most - (int(text[0]) << 10), wanted
+            yield name, most - (int(text[0]) << 10) - again, wanted
     for folder in _memory_groups(pid):
         free = _free_in(folder)
         if free is not None:
