@@ -465,8 +465,9 @@ class Foothold(ABC):
         if back:
             return slot, back
         word = int.from_bytes(self.tables.raw(slot, 8), "little")
-        if (own := self.own_back(word)) is not None:
-            return slot, own
+        for landings in self.landings:
+            if (own := landings.gone_on_to(word)) is not None:
+                return slot, own
         if back is None or (distance >= 0 and not self.holds(word)):
             return slot, word
         for record in self.tables.records.used():

@@ -225,6 +225,14 @@ class ReturnLandings:
             return None
         return self._back(number) or None
 
+    def gone_on_to(self, word: int) -> int | None:
+        """As :meth:`own`, for unwinders: also where ``word`` leads to a cell by its front, by which
+        the pad of f0 goes on. It is in f0's slot then, and will be the return address."""
+        number, part = divmod(word - self.base, _CELL)
+        if part == _ENTER and _CALLERS <= number < _COUNT:
+            return self._back(number) or None
+        return self.own(word)
+
     def caller(self, pc: int, rsp: int) -> tuple[int, int] | None:
         """As :meth:`darc.pads.foothold.Foothold.caller`, for a thread or frame here."""
         if not self.base <= pc < self.base + _WORDS:
