@@ -7,7 +7,7 @@ from signal import SIGSYS
 
 import gdb
 
-from darc.code.convention import WORD
+from darc.code.frame_rule import WORD
 from darc.debuggee import detour, procfs
 from darc.model.errors import DarcError, PadsImpossibleError
 from darc.target.target import Passage, Target

@@ -14,8 +14,7 @@ import signal
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from darc.code.convention import FLAGS, without_traps
-from darc.code.processor import PROGRAM_COUNTER, STACK_POINTER
+from darc.code.processor import FLAGS, PROGRAM_COUNTER, STACK_POINTER, without_traps
 from darc.debuggee import detour, procfs
 from darc.debuggee.callmaker import CallMaker, Turns, able, has_stack
 from darc.model.errors import TargetError

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import gdb
 
-from darc.code.convention import WORD
+from darc.code.frame_rule import WORD
 from darc.model.errors import TargetError
 from darc.target.memory import Hidden
 from darc.target.outcome import OnHit, Outcome

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import gdb
 
-from darc.code.convention import WORD
+from darc.code.frame_rule import WORD
 from darc.code.processor import PROGRAM_COUNTER
 from darc.debuggee import procfs
 from darc.model.errors import TargetError

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import gdb
 import gdb.unwinder
 
-from darc.code.convention import KEPT, WORD
-from darc.code.processor import PROGRAM_COUNTER, STACK_POINTER, cfa_of
+from darc.code.frame_rule import WORD
+from darc.code.processor import KEPT, PROGRAM_COUNTER, STACK_POINTER, cfa_of
 from darc.model.errors import DarcError
 
 

@@ -18,8 +18,8 @@ from signal import SIGSTOP, SIGSYS
 
 import lldb
 
-from darc.code.convention import FLAGS, GENERAL, KEPT, WORD
-from darc.code.processor import PROGRAM_COUNTER, RESULT
+from darc.code.frame_rule import WORD
+from darc.code.processor import FLAGS, GENERAL, KEPT, PROGRAM_COUNTER, RESULT
 from darc.debuggee import bell, detour, procfs
 from darc.debuggee.callmaker import CallMaker, Patience
 from darc.model.errors import TargetError

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import lldb
 
-from darc.code.convention import FLAGS, WORD, without_traps
-from darc.code.processor import PROGRAM_COUNTER
+from darc.code.frame_rule import WORD
+from darc.code.processor import FLAGS, PROGRAM_COUNTER, without_traps
 from darc.model.errors import TargetError
 
 _NAMES = {FLAGS: "rflags"}

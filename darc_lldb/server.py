@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import lldb
 
-from darc.code.convention import FLAGS
-from darc.code.processor import PROGRAM_COUNTER
+from darc.code.processor import FLAGS, PROGRAM_COUNTER
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError
 

@@ -12,8 +12,18 @@ from signal import SIGSTOP
 
 import lldb
 
-from darc.code.convention import FLAGS, GENERAL, HandMadeCall, free_slot, without_traps
-from darc.code.processor import BREAKPOINT, PROGRAM_COUNTER, RESULT, STACK_POINTER
+from darc.code.architecture import HandMadeCall
+from darc.code.processor import (
+    BREAKPOINT,
+    FLAGS,
+    GENERAL,
+    PROGRAM_COUNTER,
+    RESULT,
+    STACK_POINTER,
+    call_by_hand,
+    free_slot,
+    without_traps,
+)
 from darc.debuggee import bell, detour
 from darc.debuggee.callmaker import Patience
 from darc.model.errors import TargetError
@@ -62,7 +72,7 @@ class ThreadCall:
         """
         saved = {name: registers.read(self._thread, name) for name in GENERAL}
         slot = free_slot(saved[STACK_POINTER], _BELOW)
-        call = HandMadeCall(address, arguments, slot, self._back)
+        call = call_by_hand(address, arguments, slot, self._back)
         word = self._read(slot, len(call.return_address()))
         restart = self._restart(saved)
         try:

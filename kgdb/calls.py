@@ -23,8 +23,17 @@ from dataclasses import dataclass
 
 from iced_x86 import Code, Register
 
-from darc.code.convention import FLAGS, GENERAL, HandMadeCall, free_slot
-from darc.code.processor import PROGRAM_COUNTER, RESULT, STACK_POINTER, decode
+from darc.code.architecture import HandMadeCall
+from darc.code.processor import (
+    FLAGS,
+    GENERAL,
+    PROGRAM_COUNTER,
+    RESULT,
+    STACK_POINTER,
+    call_by_hand,
+    free_slot,
+)
+from darc.code.x86_64 import decode
 from darc.model.errors import TargetError
 from kgdb.remote import Remote
 
@@ -122,7 +131,7 @@ class KernelCalls:
         frame = b"" if way_back is None else self._frame(saved, way_back)
         slot = free_slot(saved[STACK_POINTER], _CLEARANCE + len(frame))
         back = place if way_back is None else way_back.address
-        call = HandMadeCall(address, arguments, slot, back)
+        call = call_by_hand(address, arguments, slot, back)
         try:
             return self._run(call, saved, frame)
         finally:
@@ -144,7 +153,7 @@ class KernelCalls:
         place = self._borrowed()
         saved = self._registers()
         slot = saved[STACK_POINTER]
-        call = HandMadeCall(address, arguments, slot, place)
+        call = call_by_hand(address, arguments, slot, place)
         back = self._remote.target.memory.read(slot, 8)
         again = int.from_bytes(back, "little") - _CALL_SIZE
         self._check_call(again, place)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from darc.agent.control import Words
-from darc.code.convention import WORD
+from darc.code.frame_rule import WORD
 from darc.model.errors import FormatError, TargetError
 from kgdb import tasks
 from kgdb.image import KernelImage

@@ -9,9 +9,7 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
-from iced_x86 import FlowControl
-
-from darc.code.processor import decode
+from darc.code.processor import branch_target, decode, is_indirect_call, jump_target
 from darc.model.errors import FormatError, TargetError, UnsupportedError
 from darc.target.outcome import Outcome
 from kgdb import tasks
@@ -182,12 +180,13 @@ class Kernel:
             raise UnsupportedError("the kernel has no do_syscall_64")
         code = self.image.content(start, symbol.size)
         for instruction in decode(code, start):
-            if instruction.flow_control == FlowControl.INDIRECT_CALL:
-                return int(instruction.ip) + self.bias
-            if instruction.flow_control == FlowControl.CALL:
-                names = self.image.symbols.names_at(int(instruction.near_branch_target))
+            if is_indirect_call(instruction):
+                return instruction.ip + self.bias
+            called = branch_target(instruction)
+            if called is not None and jump_target(instruction) is None:
+                names = self.image.symbols.names_at(called)
                 if any(name.startswith("__x86_indirect_thunk") for name in names):
-                    return int(instruction.ip) + self.bias
+                    return instruction.ip + self.bias
         raise UnsupportedError("the kernel's handler of system calls is not understood")
 
     def _is_quiet(self) -> bool:

@@ -10,16 +10,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from iced_x86 import Code, FlowControl, Instruction, Mnemonic, OpKind, Register
-
-from darc.code.architecture import FunctionCode, Site
+from darc.code.architecture import FunctionCode, Site, Thunk
 from darc.code.linkage import Linkage
 from darc.code.live import LiveBytes
 from darc.code.modules import Module
 from darc.code.names import Names
 from darc.code.outlines import Outlines
 from darc.code.patchable import Patchable
-from darc.code.processor import LONGEST_INSTRUCTION, PATCH_LENGTH, decode, read_function
+from darc.code.processor import (
+    LONGEST_INSTRUCTION,
+    PATCH_LENGTH,
+    decode,
+    is_indirect_call,
+    is_padding,
+    read_function,
+)
 from darc.code.program import Program
 from darc.code.sequences import Sequences
 from darc.code.spelling import find_symbols, split_spec
@@ -38,7 +43,6 @@ _INDIRECT_THUNK = re.compile(
 _RETURN_THUNK = re.compile(r"(?:\w+_)?return_thunk")
 _STATIC_CALL = "__SCT__"
 _JUMP = 0xE9
-_NOTHING = (Mnemonic.NOP, Mnemonic.INT3)
 _SAMPLE = 16
 _LARGEST_OPERATIONS = 4096
 """Bytes of a structure of functions; what is larger is none."""
@@ -262,30 +266,17 @@ class KernelProgram(Program):
 
     # --------------------------------------------------------------------- code
 
-    def thunks(self, instruction: Instruction) -> Instruction | None:
-        """Retpolines and return thunks: what a call or jump to one does in the end."""
-        if not instruction.op_count or instruction.op0_kind != OpKind.NEAR_BRANCH64:
-            return None
-        flow = instruction.flow_control
-        if flow not in (FlowControl.CALL, FlowControl.UNCONDITIONAL_BRANCH):
-            return None
-        meant = self._meant(int(instruction.near_branch_target), flow)
-        if meant is not None:
-            meant.len = instruction.len  # before the address, which is counted from the end
-            meant.ip = instruction.ip
-        return meant
+    def thunks(self, target: int) -> Thunk | None:
+        """Retpolines and return thunks."""
+        for name in self.names.at(target):
+            if _RETURN_THUNK.fullmatch(name):
+                return Thunk(None)
+            if found := _INDIRECT_THUNK.fullmatch(name):
+                return Thunk(found[1])
+        return None
 
     def is_thunk(self, address: int) -> bool:
         return any(map(_INDIRECT_THUNK.fullmatch, self.names.at(address)))
-
-    def _meant(self, target: int, flow: int) -> Instruction | None:
-        for name in self.names.at(target):
-            if flow == FlowControl.UNCONDITIONAL_BRANCH and _RETURN_THUNK.fullmatch(name):
-                return Instruction.create(Code.RETNQ)
-            if found := _INDIRECT_THUNK.fullmatch(name):
-                code = Code.CALL_RM64 if flow == FlowControl.CALL else Code.JMP_RM64
-                return Instruction.create_reg(code, getattr(Register, found[1].upper()))
-        return None
 
     def forget_code(self) -> None:
         super().forget_code()
@@ -321,7 +312,7 @@ class KernelProgram(Program):
         if site.kind is CallKind.INDIRECT:
             rest = rest[:1]  # a task may come back to it, but not to one behind it
         end = behind
-        for nop in itertools.takewhile(lambda one: one.mnemonic in _NOTHING, rest):
+        for nop in itertools.takewhile(is_padding, rest):
             if end < site.address + PATCH_LENGTH:
                 end = int(nop.next_ip)
         length = end - site.address
@@ -345,7 +336,7 @@ class KernelProgram(Program):
 
     def _is_short_call(self, address: int) -> bool:
         call = decode(self.read(address, LONGEST_INSTRUCTION), address)[0]
-        return bool(call.is_call_near_indirect and call.len < PATCH_LENGTH)
+        return is_indirect_call(call) and call.len < PATCH_LENGTH
 
     def way_in(self, entry: int) -> int:
         return entry + 4 if self.read(entry, 4) in _LANDING else entry

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from iced_x86 import Instruction, Mnemonic, OpKind, Register
 
 from darc.agent.control import Words
-from darc.code.convention import WORD
-from darc.code.processor import decode
+from darc.code.frame_rule import WORD
+from darc.code.x86_64 import decode
 from darc.model.errors import FormatError, UnsupportedError
 from darc.target.target import Target
 from kgdb.btf import Btf

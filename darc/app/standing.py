@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from darc.code.convention import SYSTEM_CALL_ARGUMENTS
 from darc.code.processor import (
     FRAME_POINTER,
     PROGRAM_COUNTER,
     STACK_POINTER,
     SYSTEM_CALL,
+    SYSTEM_CALL_ARGUMENTS,
 )
 from darc.code.unwind import frames
 from darc.model.errors import DarcError

@@ -1,13 +1,13 @@
-"""What darc asks of a processor's code, and the values that it speaks of.
+"""What darc asks of a processor, and the values that it speaks of.
 
-There is x86-64 alone (:mod:`darc.code.x86_64`). What a second architecture brings, file by file, is
-listed in docs/extending/architecture.md: a :class:`CodeReader` here, a
-:class:`~darc.pads.architecture.PadWriter`, the agent's stubs, and what knows registers or opcodes.
+A second architecture brings what is asked for here: a :class:`CodeReader`, a :class:`Convention`
+and :class:`FrameRegisters`; a :class:`~darc.pads.architecture.PadWriter`; the agent's stubs; and
+what knows registers or opcodes besides, which docs/extending/architecture.md lists file by file.
+There is x86-64 alone: ``x86_64.py``, here and in ``darc/pads/``, and the files that begin with
+that name. ``processor.py`` beside it is the one place that says so, and all others ask that.
 
-Instructions are iced's (:class:`Instruction`), whose type all of these share. Beyond them the
-engine reads of one where it stands (``ip``, ``next_ip``), and asks the reader for the rest.
-
-``processor.py``, here and in ``darc/pads/``, is the one place that says which one it is.
+An instruction is whatever the reader's decoder makes (:class:`Instruction`). Others know where it
+stands, and hand it back to the reader, which knows the rest.
 
 A frame is known by the stack word that holds its return address, as x86-64's calls put it there.
 Where calls use a link register it is known by the stack pointer at its entry (DWARF's canonical
@@ -16,17 +16,56 @@ frame address): a pad at a call site knows that before the call, and it is the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Protocol
-
-from iced_x86 import Instruction as Instruction
+from typing import TYPE_CHECKING, Generic, Protocol
 
 from darc.code.frame_rule import FrameRule
 from darc.model.ftree import CallKind
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+else:
+    from typing import TypeVar
+
 MAX_FUNCTION = 1 << 20
 """Bytes; more than that is no function but a mistake in the symbols."""
+
+
+class Instruction(Protocol):
+    """One instruction, as its processor's decoder made it."""
+
+    @property
+    def ip(self) -> int:
+        """Where it stands."""
+
+    @property
+    def next_ip(self) -> int:
+        """Where the one behind it stands."""
+
+    @property
+    def len(self) -> int:
+        """Bytes."""
+
+
+if TYPE_CHECKING:
+    Own = TypeVar("Own", bound=Instruction, default=Instruction)
+    Own_co = TypeVar("Own_co", bound=Instruction, covariant=True, default=Instruction)
+    Own_contra = TypeVar("Own_contra", bound=Instruction, contravariant=True, default=Instruction)
+else:  # before Python 3.13 they have no defaults
+    Own, Own_co, Own_contra = map(TypeVar, ("Own", "Own_co", "Own_contra"))
+"""What one processor's decoder makes: the files of that name it. To others, who say nothing of it,
+it is any :class:`Instruction`."""
+
+
+FrameRules = Callable[[int], FrameRule | None]
+"""What the frame information says of an address."""
+
+ReadRegister = Callable[[str], int]
+ReadWord = Callable[[int], int]
+"""Of the thread that stands at an instruction, and of its memory."""
 
 
 class FunctionOutlines(Protocol):
@@ -52,7 +91,7 @@ class Surroundings(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Site:
+class Site(Generic[Own_co]):
     """A place where a function leaves for another one.
 
     ``patch`` and ``length`` are the bytes that a patch covers; ``back`` is the return address (for
@@ -69,9 +108,9 @@ class Site:
     back: int
     target: int | None
     pointer: int | None
-    instruction: Instruction
+    instruction: Own_co
     slot: FrameRule | None
-    displaced: tuple[Instruction, ...] = ()
+    displaced: tuple[Own_co, ...] = ()
     problem: str | None = None
     is_short: bool = False
     """Whether its own bytes have room for a short jump, which is all that fits: ``problem`` says
@@ -92,21 +131,28 @@ class Site:
         return self.is_short or self.nop > 0
 
 
-Thunks = Callable[[Instruction], Instruction | None]
-"""What a direct call or jump to a thunk does in the end: a kernel's compiler writes
-``call thunk_rax`` for ``call *%rax``. ``None`` for all others. Address and length stay those of the
-instruction."""
+@dataclass(frozen=True)
+class Thunk:
+    """A piece of code that does one instruction's work: a kernel's compiler writes ``call
+    thunk_rax`` for ``call *%rax``, and ``jmp return_thunk`` for ``ret``."""
+
+    register: str | None
+    """What is called or jumped to through it; ``None``: it returns."""
+
+
+Thunks = Callable[[int], Thunk | None]
+"""Which one is at an address that a direct call or jump leads to; ``None``: there is none."""
 
 
 @dataclass
-class FunctionCode:
+class FunctionCode(Generic[Own_co]):
     """One function's code: its parts, instructions, branch targets and call sites."""
 
     entry: int
     parts: list[tuple[int, int]]
-    instructions: dict[int, Instruction]
+    instructions: dict[int, Own_co]
     targets: set[int] = field(default_factory=set)
-    sites: list[Site] = field(default_factory=list)
+    sites: list[Site[Own_co]] = field(default_factory=list)
     complete: bool = True
     depths: dict[int, FrameRule] | None = None
     thunks: dict[int, int] = field(default_factory=dict)
@@ -118,17 +164,17 @@ class FunctionCode:
 
 
 @dataclass(frozen=True)
-class Prologue:
+class Prologue(Generic[Own_co]):
     """The instructions at a function's entry that a 5-byte jump displaces."""
 
     entry: int
-    instructions: tuple[Instruction, ...]
+    instructions: tuple[Own_co, ...]
     length: int
     original: bytes
 
 
-class CodeReader(Protocol):
-    """Reads code of one architecture."""
+class CodeReader(Protocol[Own]):
+    """Reads code of one architecture. It is asked about no instructions but its own."""
 
     PATCH_LENGTH: int
     """Bytes of a direct call or jump: what a patch needs at least."""
@@ -167,27 +213,27 @@ class CodeReader(Protocol):
         """The address by which a frame is known, where its function has the stack pointer
         ``stack`` at its first instruction, and at the one that returns."""
 
-    def decode(self, data: bytes, address: int) -> list[Instruction]:
+    def decode(self, data: bytes, address: int) -> list[Own]:
         """All instructions of ``data``, swept from its first byte."""
 
-    def instructions(self, data: bytes, address: int) -> Iterator[Instruction]:
+    def instructions(self, data: bytes, address: int) -> Iterator[Own]:
         """The same, one after the other: a megabyte of them takes fifty in memory."""
 
     def read_function(
         self, entry: int, around: Surroundings, thunks: Thunks | None = None
-    ) -> FunctionCode:
+    ) -> FunctionCode[Own]:
         """Reads the function that starts at ``entry``."""
 
     def read_prologue(
-        self, function: FunctionCode, around: Surroundings, room: int = ...
-    ) -> Prologue | str:
+        self, function: FunctionCode[Own], around: Surroundings, room: int = ...
+    ) -> Prologue[Own] | str:
         """What must move for a jump of ``room`` bytes at ``function.entry``; a string says why it
         cannot."""
 
-    def branch_target(self, instruction: Instruction) -> int | None:
+    def branch_target(self, instruction: Own) -> int | None:
         """Where a call or a jump leads that says so itself; ``None`` for everything else."""
 
-    def jump_target(self, instruction: Instruction) -> int | None:
+    def jump_target(self, instruction: Own) -> int | None:
         """The same of a jump; ``None`` for everything else, calls too."""
 
     BREAKPOINT: bytes
@@ -217,17 +263,143 @@ class CodeReader(Protocol):
     def handed_to_c(self, code: bytes, address: int) -> int | None:
         """Which ``main`` a program's first ``code`` hands to the C library; ``None``: none."""
 
-    def is_return(self, instruction: Instruction) -> bool:
+    def is_return(self, instruction: Own) -> bool:
         """Whether its function ends there, and goes back to its caller."""
 
-    def is_system_call(self, instruction: Instruction) -> bool:
+    def is_system_call(self, instruction: Own) -> bool:
         """Whether it calls the kernel."""
 
-    def is_relative(self, instruction: Instruction) -> bool:
+    def is_relative(self, instruction: Own) -> bool:
         """Whether its operand in memory is named by the distance from it: the file's own data."""
 
-    def goes_on(self, instruction: Instruction) -> bool:
+    def goes_on(self, instruction: Own) -> bool:
         """Whether the one behind it is always executed next."""
 
-    def may_move(self, instruction: Instruction) -> bool:
+    def may_move(self, instruction: Own) -> bool:
         """Whether it does the same in a pad: no jump, nothing that looks at where it stands."""
+
+    def is_mute(self, instruction: Own) -> bool:
+        """Whether nobody can tell where it is run: it may move, and cannot well fault (a handler of
+        SIGSEGV may know the places of a runtime's own faults, and may be installed later)."""
+
+    def is_padding(self, instruction: Own) -> bool:
+        """Whether it is what compilers fill gaps between functions with."""
+
+    def is_indirect_call(self, instruction: Own) -> bool:
+        """Whether it calls what a register or a word of memory says."""
+
+    def epilogues(self, function: FunctionCode[Own]) -> list[int]:
+        """Before each of the function's returns an address from which on as many bytes as a patch
+        has are run to their end, with the flags dead. Empty where that is not so for one of
+        them."""
+
+    def is_looked_at(
+        self,
+        entry: int,
+        code: Sequence[Own],
+        rules: FrameRules | None,
+        only_notes: Callable[[int], bool] = ...,
+    ) -> bool:
+        """Whether an instruction of ``code``, a function or a part of one that is entered at
+        ``entry``, reads, writes or takes the place of the word that its caller's address stands in.
+        ``rules`` say where that is, or the code itself; what is handed to a function that
+        ``only_notes`` it does not count."""
+
+    def may_raise(
+        self, instruction: Own, signals: AbstractSet[int], *, has_frame: bool = False
+    ) -> bool:
+        """Whether it may raise one of ``signals`` (:data:`~darc.code.faults.FAULTS`) by what its
+        operands are. Accesses to the stack do not count, nor those to a thread's own variables.
+        ``has_frame`` says that the frame pointer is one there."""
+
+    def leaves_frame(self, instruction: Own) -> bool:
+        """Whether it changes neither the stack pointer nor flags, and the next one follows."""
+
+    def may_learn_place(self, handler: FunctionCode[Own], signal: int, *, is_told: bool) -> bool:
+        """Whether a handler of ``signal`` may find out where the instruction stands that raised it;
+        ``is_told`` says whether it was installed as one that takes that (``SA_SIGINFO``)."""
+
+    def frame_slot(self, rule: FrameRule, register: ReadRegister, word: ReadWord) -> int:
+        """The address by which a frame is known that ``rule`` tells of."""
+
+    def indirect_target(
+        self, instruction: Own, register: ReadRegister, word: ReadWord
+    ) -> int | None:
+        """Where an indirect call or jump is about to lead; ``None`` where that cannot be told."""
+
+    def is_taken(self, instruction: Own, register: ReadRegister) -> bool:
+        """Whether a jump is about to be taken; an unconditional one always is."""
+
+
+class HandMadeCall(Protocol):
+    """A call of a function that is made by setting the registers of a stopped thread. The
+    frame's return address stands in the stack word at ``slot`` by then."""
+
+    @property
+    def address(self) -> int:
+        """The function's."""
+
+    @property
+    def slot(self) -> int: ...
+    @property
+    def back(self) -> int:
+        """Where the thread comes back to."""
+
+    def return_address(self) -> bytes:
+        """What is to stand at ``slot``."""
+
+    def registers(self) -> dict[str, int]:
+        """What is to be set, in this order."""
+
+    @property
+    def stack_behind(self) -> int:
+        """The stack pointer of a thread that has come back from it."""
+
+    def has_returned(self, program_counter: int, stack_pointer: int) -> bool:
+        """Whether a thread that is here has come back from it."""
+
+
+class Convention(Protocol):
+    """How functions and the kernel are called: registers, by the names that targets know, and what
+    is set for a call by hand."""
+
+    ARGUMENTS: tuple[str, ...]
+    """Of a function, the first one first."""
+    SYSTEM_CALL_ARGUMENTS: tuple[str, ...]
+    """Of a system call. Its number stands where the result will."""
+    SCRATCH: tuple[str, ...]
+    """What a call may leave otherwise, as may the flags."""
+    KEPT: tuple[str, ...]
+    """What a function leaves as it was, unless it does not come to its end."""
+    FLAGS: str
+    GENERAL: tuple[str, ...]
+    """All that a call by hand may change; what says where the thread goes on comes last."""
+
+    def without_traps(self, flags: int) -> int:
+        """The flags of a program that steps itself, for code that is none of its: a trap while
+        signals are blocked would be its end, whatever handler it has."""
+
+    def free_slot(self, stack_pointer: int, distance: int) -> int:
+        """Where a return address may stand, at least so many bytes below the stack pointer, for the
+        function to find its stack aligned."""
+
+    def call_by_hand(
+        self, address: int, arguments: Sequence[int], slot: int, back: int
+    ) -> HandMadeCall:
+        """A call of the function at ``address`` that comes back to ``back``."""
+
+
+class FrameRegisters(Protocol):
+    """What frame information says in numbers that are a processor's own (DWARF's), and which code
+    it is that it does not tell of."""
+
+    NAMES: Mapping[int, str]
+    """Of the registers that a CFA may be told from, by their numbers."""
+    FRAME_POINTER: int
+    RETURN_ADDRESS: int
+    """The column of rows that tells whether there is a caller to return to."""
+    EXCEPTION_RETURN: re.Pattern[bytes]
+    """How a function ends that lands an exception, as only gcc's ``__builtin_eh_return`` does."""
+    SANDBOX_CALL: re.Pattern[bytes]
+    """Code that makes the system calls ``prctl`` and ``seccomp``, or the one that its caller names,
+    as libc's ``prctl`` and ``syscall`` do."""

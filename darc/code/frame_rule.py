@@ -7,6 +7,9 @@ from dataclasses import dataclass
 WORD_SIZE = 8
 """Bytes of a return address on the stack, and of any other word."""
 
+WORD = (1 << 8 * WORD_SIZE) - 1
+"""The largest one: sums of addresses are taken modulo the next."""
+
 
 @dataclass(frozen=True)
 class FrameRule:

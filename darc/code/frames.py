@@ -25,6 +25,7 @@ from darc.code.damaged import where_damaged
 from darc.code.debug_file import LARGEST_UNPACKED, DebugFile
 from darc.code.frame_rule import FrameRule
 from darc.code.headers import NOBITS, Headers, Segment, segment_at
+from darc.code.processor import FRAME_AT_ENTRY, FRAMES
 
 if not hasattr(CallFrameInfo, "_parse_entry_at"):
     raise ImportError(
@@ -41,22 +42,7 @@ _LONG = 512 << 10
 library that was built without it."""
 
 _GNU_ARGS_SIZE = 0x2E  # DW_CFA_GNU_args_size
-_EH_RETURN = re.compile(rb"\x48\x89\xcc\x59\xff\xe1")  # mov rsp, rcx; pop rcx; jmp rcx
-_SYSTEM_CALLS = re.compile(
-    rb"\xb8(?:\x9d\0\0\0|\x3d\x01\0\0).{0,24}?\x0f\x05|\x48\x89\xf8[^\xc3]{0,40}?\x0f\x05",
-    re.DOTALL,
-)
-"""mov eax, 157 (prctl) or 317 (seccomp), or mov rax, rdi; and soon behind it a syscall."""
-
-_STACK_POINTER = 7
-_FRAME_POINTER = 6
-_RETURN_COLUMN = 16
-"""The return address in rows of frame information."""
-
-_REGISTERS = {
-    0: "rax", 1: "rdx", 2: "rcx", 3: "rbx", 4: "rsi", 5: "rdi", 6: "rbp", 7: "rsp",
-    8: "r8", 9: "r9", 10: "r10", 11: "r11", 12: "r12", 13: "r13", 14: "r14", 15: "r15",
-}  # fmt: skip
+_BREG0, _BREG31 = 0x70, 0x8F  # DW_OP_breg0: a register and a distance
 
 
 class FrameDescriptions:
@@ -92,8 +78,8 @@ class FrameDescriptions:
 
     @where_damaged(None)
     def kept_frame_pointer(self, address: int) -> int | None:
-        """Where from a frame's CFA the caller's rbp is at ``address``; ``None``: it is in rbp, or
-        nobody knows."""
+        """Where from a frame's CFA the caller's frame pointer is at ``address``; ``None``: it is
+        in its register, or nobody knows."""
         extent = self.extent(address)
         rows = [] if extent is None else self._rows(extent[0])
         index = bisect.bisect_right(rows, address, key=_first) - 1
@@ -129,7 +115,7 @@ class FrameDescriptions:
         _, cfa, returns, _ = before[-1]
         if cfa.expr is not None:
             return False
-        return returns and (cfa.reg is None or (cfa.reg, cfa.offset) == (_STACK_POINTER, 8))
+        return returns and (cfa.reg is None or _rule(cfa) == FRAME_AT_ENTRY)
 
     @functools.cached_property
     @where_damaged(list)
@@ -168,14 +154,14 @@ class FrameDescriptions:
     def exception_returns(self) -> list[int]:
         """Entries of the functions that end as only gcc's ``__builtin_eh_return`` does: the
         unwinder's, which a stripped program does not name."""
-        return self._functions_with(_EH_RETURN)
+        return self._functions_with(FRAMES.EXCEPTION_RETURN)
 
     @where_damaged(list)
     def sandbox_entries(self) -> list[int]:
         """Entries of the functions that make the system calls ``prctl`` and ``seccomp``, or the one
         that their caller names, as libc's ``prctl`` and ``syscall`` do, which a stripped static
         program does not name."""
-        return self._functions_with(_SYSTEM_CALLS)
+        return self._functions_with(FRAMES.SANDBOX_CALL)
 
     def _functions_with(self, code: re.Pattern[bytes]) -> list[int]:
         found: set[int] = set()
@@ -192,7 +178,7 @@ class FrameDescriptions:
     @where_damaged(list)
     def _rows(self, start: int) -> list[tuple[int, Any, bool, int | None]]:
         """Where a row begins, its CFA, whether there is a caller to return to, and where from the
-        CFA that one's rbp is kept, if it is."""
+        CFA that one's frame pointer is kept, if it is."""
         found = self._fde(start)
         if found is None:
             return []
@@ -200,10 +186,10 @@ class FrameDescriptions:
         instructions = found[2].instructions
         instructions[:] = [i for i in instructions if i.opcode != _GNU_ARGS_SIZE]
         rows = found[2].get_decoded().table  # fails at an operation that pyelftools does not know
-        returns = [getattr(row.get(_RETURN_COLUMN), "type", None) for row in rows]
+        returns = [getattr(row.get(FRAMES.RETURN_ADDRESS), "type", None) for row in rows]
         ends = [kind == RegisterRule.UNDEFINED for kind in returns]
         return [
-            (row["pc"], row["cfa"], not is_end, _offset(row.get(_FRAME_POINTER)))
+            (row["pc"], row["cfa"], not is_end, _offset(row.get(FRAMES.FRAME_POINTER)))
             for row, is_end in zip(rows, ends, strict=True)
         ]
 
@@ -216,8 +202,7 @@ class FrameDescriptions:
             if current.expr is not None:
                 found.append((pc, _expression_rule(bytes(current.expr))))
                 continue
-            register = _REGISTERS.get(current.reg)
-            found.append((pc, FrameRule(register, current.offset) if register else None))
+            found.append((pc, _rule(current)))
         return found
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - images live as long as the session
@@ -350,6 +335,12 @@ def _first(row: tuple[Any, ...]) -> int:
     return int(row[0])
 
 
+def _rule(cfa: Any) -> FrameRule | None:
+    """A CFA that is told from a register, as far as that is one which is known."""
+    register = FRAMES.NAMES.get(cfa.reg)
+    return FrameRule(register, cfa.offset) if register else None
+
+
 def _offset(rule: Any) -> int | None:
     """From the CFA to where a register is kept there."""
     is_kept = getattr(rule, "type", None) == RegisterRule.OFFSET
@@ -427,9 +418,9 @@ def _sleb(data: bytes, at: int) -> tuple[int, int]:
 def _expression_rule(expression: bytes) -> FrameRule | None:
     """``breg r, n; deref`` with an optional constant added: gcc's realigned frames."""
     try:
-        if not 0x70 <= expression[0] <= 0x7F:
+        register = FRAMES.NAMES.get(expression[0] - _BREG0)
+        if register is None or expression[0] > _BREG31:
             return None
-        register = _REGISTERS[expression[0] - 0x70]
         through, at = _sleb(expression, 1)
         if expression[at] != 0x06:
             return None

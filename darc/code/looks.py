@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from darc.code import return_slot
 from darc.code.architecture import MAX_FUNCTION, Surroundings
 from darc.code.linkage import Linkage
-from darc.code.processor import decode
+from darc.code.processor import decode, is_looked_at
 from darc.model.errors import TargetError
 
 LOOKS = "it looks at its own return address"
@@ -45,7 +44,7 @@ class Looks:
         except TargetError:
             return False
         rules = self._around.outlines.frame_rule if address == extent[0] else None
-        return return_slot.is_looked_at(address, code, rules, self._only_notes)
+        return is_looked_at(address, code, rules, self._only_notes)
 
     def _only_notes(self, target: int) -> bool:
         return _TSAN in self._linkage.names_of(target)

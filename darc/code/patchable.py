@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from darc.code.architecture import Instruction, Site
-from darc.code.faults import may_raise
 from darc.code.linkage import Linkage
 from darc.code.looks import LOOKS, Looks
 from darc.code.modules import Loaded
 from darc.code.outlines import Outlines
-from darc.code.processor import FRAME_POINTER
+from darc.code.processor import FRAME_POINTER, may_raise
 from darc.code.regions import CodeRegions
 from darc.code.sequences import Sequences
 from darc.model.ftree import Function

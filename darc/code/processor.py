@@ -1,11 +1,18 @@
-"""Which processor's code it is (see :mod:`darc.code.architecture`)."""
+"""Which processor's code it is: who answers what :mod:`darc.code.architecture` asks for."""
 
 from __future__ import annotations
 
-from darc.code import x86_64
-from darc.code.architecture import CodeReader
+from typing import cast
 
-READER: CodeReader = x86_64
+from darc.code import x86_64, x86_64_convention, x86_64_frames
+from darc.code.architecture import CodeReader, Convention, FrameRegisters
+
+_OWN: CodeReader[x86_64.Instruction] = x86_64
+
+READER = cast("CodeReader", _OWN)
+"""To others its instructions are any processor's: it gets none back but those that it has made."""
+CONVENTION: Convention = x86_64_convention
+FRAMES: FrameRegisters = x86_64_frames
 
 PATCH_LENGTH, SHORT_JUMP = READER.PATCH_LENGTH, READER.SHORT_JUMP
 LONGEST_INSTRUCTION = READER.LONGEST_INSTRUCTION
@@ -20,9 +27,10 @@ LIBUNWIND = READER.LIBUNWIND
 slot_of, cfa_of, slot_at_entry = READER.slot_of, READER.cfa_of, READER.slot_at_entry
 decode, instructions = READER.decode, READER.instructions
 read_function = READER.read_function
-read_prologue = READER.read_prologue
+read_prologue, epilogues = READER.read_prologue, READER.epilogues
 branch_target = READER.branch_target
 jump_target = READER.jump_target
+frame_slot, indirect_target, is_taken = READER.frame_slot, READER.indirect_target, READER.is_taken
 BREAKPOINT, SYSTEM_CALL = READER.BREAKPOINT, READER.SYSTEM_CALL
 SIGNAL_RETURN = READER.SIGNAL_RETURN
 CONTEXT_RETURN, LONGEST_CALL = READER.CONTEXT_RETURN, READER.LONGEST_CALL
@@ -33,6 +41,16 @@ is_lazy_binding = READER.is_lazy_binding
 handed_to_c = READER.handed_to_c
 is_return = READER.is_return
 is_system_call = READER.is_system_call
+is_indirect_call = READER.is_indirect_call
 is_relative = READER.is_relative
+is_padding = READER.is_padding
 goes_on = READER.goes_on
-may_move = READER.may_move
+may_move, is_mute = READER.may_move, READER.is_mute
+may_raise, leaves_frame = READER.may_raise, READER.leaves_frame
+may_learn_place = READER.may_learn_place
+is_looked_at = READER.is_looked_at
+
+ARGUMENTS, SYSTEM_CALL_ARGUMENTS = CONVENTION.ARGUMENTS, CONVENTION.SYSTEM_CALL_ARGUMENTS
+SCRATCH, KEPT, GENERAL = CONVENTION.SCRATCH, CONVENTION.KEPT, CONVENTION.GENERAL
+FLAGS, without_traps = CONVENTION.FLAGS, CONVENTION.without_traps
+free_slot, call_by_hand = CONVENTION.free_slot, CONVENTION.call_by_hand

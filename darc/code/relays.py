@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Generic
 
-from iced_x86 import Instruction, Mnemonic, OpKind, Register
-
-from darc.code.architecture import FunctionCode
-from darc.code.processor import PATCH_LENGTH, SHORT_JUMP, decode, may_move
+from darc.code.architecture import FunctionCode, Instruction, Own_co
+from darc.code.processor import PATCH_LENGTH, SHORT_JUMP, decode, is_mute, is_padding
 from darc.code.program import Program
 
 _BACK, _ON = 128, 127
@@ -23,19 +22,12 @@ _BACK, _ON = 128, 127
 _ENTRY = 48
 """Bytes at a function's entry that are left alone: a pad of its own may be wanted there."""
 
-_PLAIN = (
-    *(OpKind.REGISTER, OpKind.MEMORY, OpKind.IMMEDIATE8, OpKind.IMMEDIATE8_2ND),
-    *(OpKind.IMMEDIATE8TO16, OpKind.IMMEDIATE8TO32, OpKind.IMMEDIATE8TO64, OpKind.IMMEDIATE16),
-    *(OpKind.IMMEDIATE32, OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE64),
-)
 _LONGEST_RUN = 32
 """Bytes before the reach of a short jump in which instructions of a relay may begin."""
 
-_STACK = (Register.RSP, Register.RBP, Register.RIP)
-
 
 @dataclass(frozen=True)
-class Relay:
+class Relay(Generic[Own_co]):
     """Five bytes at ``address`` that a long jump may be written to.
 
     ``displaced`` are the instructions of the program's own that stood there, from ``start`` to
@@ -45,7 +37,7 @@ class Relay:
     address: int
     start: int
     end: int
-    displaced: tuple[Instruction, ...] = ()
+    displaced: tuple[Own_co, ...] = ()
 
 
 def relays(program: Program, address: int) -> Iterator[Relay]:
@@ -84,7 +76,7 @@ def _padding(program: Program, place: int) -> int:
     assert module is not None
     for instruction in decode(program.read(place, 16), place):
         at = int(instruction.ip)
-        if instruction.mnemonic not in (Mnemonic.NOP, Mnemonic.INT3):
+        if not is_padding(instruction):
             break
         if module.image.frames.extent(at - module.bias) is not None:
             break
@@ -136,14 +128,5 @@ def _runs(program: Program, function: FunctionCode, low: int, high: int) -> Iter
 
 
 def _is_mute(instruction: Instruction, program: Program) -> bool:
-    """Whether nobody can tell where it is run: it may be moved, and cannot well fault (a handler of
-    SIGSEGV may know the places of a runtime's own faults, and may be installed later)."""
-    kinds = [instruction.op_kind(number) for number in range(instruction.op_count)]
-    reads = OpKind.MEMORY in kinds and instruction.mnemonic not in (Mnemonic.LEA, Mnemonic.NOP)
-    return (
-        may_move(instruction)
-        and all(kind in _PLAIN for kind in kinds)
-        and (not reads or instruction.memory_base in _STACK)
-        and not instruction.is_privileged
-        and not program.patchable.may_fault(instruction)
-    )
+    """Whether nobody can tell where it is run, handlers of faults neither."""
+    return is_mute(instruction) and not program.patchable.may_fault(instruction)

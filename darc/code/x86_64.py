@@ -1,9 +1,10 @@
-"""The call sites of one function, from its live bytes (x86-64).
+"""x86-64: the call sites of one function, from its live bytes, and what its code tells.
 
-The file's bytes are never used: a program patches itself, and so does darc. Calls are direct ones,
-indirect ones (register, memory, GOT) and tail jumps, also conditional ones and by a table of
-functions; a switch's is none. A cold part belongs to its function. Addresses are those of the
-running program.
+This is its :class:`~darc.code.architecture.CodeReader`; what the files beside it answer of it, it
+passes on. The file's bytes are never used: a program patches itself, and so does darc. Calls are
+direct ones, indirect ones (register, memory, GOT) and tail jumps, also conditional ones and by a
+table of functions; a switch's is none. A cold part belongs to its function. Addresses are those of
+the running program.
 """
 
 from __future__ import annotations
@@ -14,18 +15,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from iced_x86 import (
+    Code,
     Decoder,
     FlowControl,
-    Instruction,
     Mnemonic,
     OpKind,
     Register,
     RegisterExt,
 )
+from iced_x86 import (
+    Instruction as Instruction,
+)
 
 from darc.code.architecture import MAX_FUNCTION, FunctionCode, Prologue, Site, Surroundings, Thunks
-from darc.code.depth import frame_rules
 from darc.code.frame_rule import WORD_SIZE, FrameRule
+from darc.code.x86_64_branches import frame_slot as frame_slot
+from darc.code.x86_64_branches import indirect_target as indirect_target
+from darc.code.x86_64_branches import is_taken as is_taken
+from darc.code.x86_64_depth import frame_rules
+from darc.code.x86_64_faults import leaves_frame as leaves_frame
+from darc.code.x86_64_faults import may_learn_place as may_learn_place
+from darc.code.x86_64_faults import may_raise as may_raise
+from darc.code.x86_64_return_slot import is_looked_at as is_looked_at
 from darc.model.errors import TargetError
 from darc.model.ftree import CallKind
 
@@ -66,7 +77,9 @@ def slot_at_entry(stack: int) -> int:
     return stack
 
 
-def _frame_rule(function: FunctionCode, address: int, around: Surroundings) -> FrameRule | None:
+def _frame_rule(
+    function: FunctionCode[Instruction], address: int, around: Surroundings
+) -> FrameRule | None:
     """What the frame information says, else what the code itself does."""
     rule = around.outlines.frame_rule(address)
     if rule is None and around.outlines.extent(address) is not None:
@@ -86,9 +99,11 @@ def instructions(data: bytes, address: int) -> Iterator[Instruction]:
     return iter(Decoder(64, data, ip=address))
 
 
-def read_function(entry: int, around: Surroundings, thunks: Thunks | None = None) -> FunctionCode:
+def read_function(
+    entry: int, around: Surroundings, thunks: Thunks | None = None
+) -> FunctionCode[Instruction]:
     """Reads the function that starts at ``entry``."""
-    function = FunctionCode(entry, [], {})
+    function = FunctionCode[Instruction](entry, [], {})
     pending = [entry]
     while pending:
         address = pending.pop()
@@ -100,7 +115,7 @@ def read_function(entry: int, around: Surroundings, thunks: Thunks | None = None
             continue
         function.parts.append(part)
         for instruction in decode(around.read(part[0], part[1] - part[0]), part[0]):
-            meant = thunks(instruction) if thunks is not None else None
+            meant = _meant(instruction, thunks) if thunks is not None else None
             if meant is not None:
                 function.thunks[int(instruction.ip)] = int(instruction.near_branch_target)
             function.instructions[instruction.ip] = meant or instruction
@@ -122,7 +137,29 @@ def read_function(entry: int, around: Surroundings, thunks: Thunks | None = None
     return function
 
 
-def _is_led_into(function: FunctionCode, start: int, length: int) -> bool:
+def _meant(instruction: Instruction, thunks: Thunks) -> Instruction | None:
+    """What a call of a thunk, or a jump to one, does in the end, in its place and as long as it."""
+    flow = instruction.flow_control
+    if not instruction.op_count or instruction.op0_kind != OpKind.NEAR_BRANCH64:
+        return None
+    if flow not in (FlowControl.CALL, FlowControl.UNCONDITIONAL_BRANCH):
+        return None
+    thunk = thunks(int(instruction.near_branch_target))
+    if thunk is None:
+        return None
+    if thunk.register is not None:
+        code = Code.CALL_RM64 if flow == FlowControl.CALL else Code.JMP_RM64
+        meant = Instruction.create_reg(code, getattr(Register, thunk.register.upper()))
+    elif flow == FlowControl.CALL:
+        return None
+    else:
+        meant = Instruction.create(Code.RETNQ)
+    meant.len = instruction.len  # before the address, which is counted from the end
+    meant.ip = instruction.ip
+    return meant
+
+
+def _is_led_into(function: FunctionCode[Instruction], start: int, length: int) -> bool:
     """Whether a jump leads behind the first of these bytes, be it into an instruction's middle."""
     return any(at in function.targets for at in range(start + 1, start + length))
 
@@ -154,7 +191,9 @@ _CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
 _JUMPS = (FlowControl.UNCONDITIONAL_BRANCH, FlowControl.CONDITIONAL_BRANCH)
 
 
-def _cold_parts(function: FunctionCode, part: tuple[int, int], around: Surroundings) -> list[int]:
+def _cold_parts(
+    function: FunctionCode[Instruction], part: tuple[int, int], around: Surroundings
+) -> list[int]:
     """Where jumps lead out of the function but not into another one."""
     found = []
     for address, instruction in function.instructions.items():
@@ -168,7 +207,9 @@ def _cold_parts(function: FunctionCode, part: tuple[int, int], around: Surroundi
     return found
 
 
-def _is_tail(function: FunctionCode, address: int, target: int, around: Surroundings) -> bool:
+def _is_tail(
+    function: FunctionCode[Instruction], address: int, target: int, around: Surroundings
+) -> bool:
     """A jump out is a tail call when the frame is gone; else it leads to a cold part."""
     if around.outlines.is_cold_part(target):
         return False
@@ -178,7 +219,7 @@ def _is_tail(function: FunctionCode, address: int, target: int, around: Surround
     return rule == FRAME_AT_ENTRY
 
 
-def _collect_targets(function: FunctionCode, around: Surroundings) -> None:
+def _collect_targets(function: FunctionCode[Instruction], around: Surroundings) -> None:
     for instruction in function.instructions.values():
         if instruction.flow_control in _JUMPS:
             target = branch_target(instruction)
@@ -197,13 +238,13 @@ def _collect_targets(function: FunctionCode, around: Surroundings) -> None:
             function.complete = False  # who knows where it leads
 
 
-def _indirect_jumps(function: FunctionCode) -> list[Instruction]:
+def _indirect_jumps(function: FunctionCode[Instruction]) -> list[Instruction]:
     return [
         i for i in function.instructions.values() if i.flow_control == FlowControl.INDIRECT_BRANCH
     ]
 
 
-def _before(function: FunctionCode, address: int, count: int) -> list[Instruction]:
+def _before(function: FunctionCode[Instruction], address: int, count: int) -> list[Instruction]:
     """Up to ``count`` instructions that stand right before ``address``, nearest first."""
     found: list[Instruction] = []
     while len(found) < count:
@@ -218,7 +259,9 @@ def _before(function: FunctionCode, address: int, count: int) -> list[Instructio
     return found
 
 
-def _is_table_jump(function: FunctionCode, jump: Instruction, around: Surroundings) -> bool:
+def _is_table_jump(
+    function: FunctionCode[Instruction], jump: Instruction, around: Surroundings
+) -> bool:
     """``jmp *table(,%r,8)``, or a register that was computed from a table of distances; not where
     the table is one of functions."""
     if jump.op0_kind == OpKind.MEMORY:
@@ -251,7 +294,9 @@ def _is_element(instruction: Instruction) -> bool:
     return bool(instruction.memory_index != Register.NONE and instruction.memory_index_scale == 8)
 
 
-def _is_of_functions(function: FunctionCode, taking: Instruction, around: Surroundings) -> bool:
+def _is_of_functions(
+    function: FunctionCode[Instruction], taking: Instruction, around: Surroundings
+) -> bool:
     """Whether the table that an instruction takes an address from is one of functions, by its first
     entry that tells: a switch's leads to a place in ``function``."""
     table = _table_of(function, taking)
@@ -264,7 +309,7 @@ def _is_of_functions(function: FunctionCode, taking: Instruction, around: Surrou
     return False
 
 
-def _table_of(function: FunctionCode, taking: Instruction) -> int | None:
+def _table_of(function: FunctionCode[Instruction], taking: Instruction) -> int | None:
     """Where the table is that an instruction takes an address from, if its code says so."""
     if taking.memory_base == Register.NONE:
         return int(taking.memory_displacement)
@@ -283,7 +328,7 @@ def _table_of(function: FunctionCode, taking: Instruction) -> int | None:
     return None
 
 
-def _table_targets(function: FunctionCode, around: Surroundings) -> set[int]:
+def _table_targets(function: FunctionCode[Instruction], around: Surroundings) -> set[int]:
     """What the function's jump tables name, read from the live tables, and the code of its own
     whose address it takes (gcc's labels as values, of which tables may be made while it runs)."""
     labels: set[int] = set()
@@ -314,7 +359,11 @@ def _addresses(instruction: Instruction) -> Iterator[int]:
 
 
 def _read_table(
-    function: FunctionCode, around: Surroundings, table: int, form: str, bases: Sequence[int]
+    function: FunctionCode[Instruction],
+    around: Surroundings,
+    table: int,
+    form: str,
+    bases: Sequence[int],
 ) -> set[int]:
     """What the table names, as distances from whichever of ``bases`` it may be."""
     found: set[int] = set()
@@ -350,7 +399,9 @@ def _table_end(around: Surroundings, table: int, form: str) -> Iterator[int]:
             return
 
 
-def _site(function: FunctionCode, instruction: Instruction, around: Surroundings) -> Site | None:
+def _site(
+    function: FunctionCode[Instruction], instruction: Instruction, around: Surroundings
+) -> Site[Instruction] | None:
     flow = instruction.flow_control
     address, back = int(instruction.ip), int(instruction.next_ip)
     if flow in (FlowControl.CALL, FlowControl.INDIRECT_CALL):
@@ -391,14 +442,14 @@ def _site(function: FunctionCode, instruction: Instruction, around: Surroundings
 
 
 def _tail_site(
-    function: FunctionCode,
+    function: FunctionCode[Instruction],
     instruction: Instruction,
     *,
     kind: CallKind,
     target: int | None,
     slot: FrameRule,
     around: Surroundings,
-) -> Site:
+) -> Site[Instruction]:
     address, back = int(instruction.ip), int(instruction.next_ip)
     patch, length = address, instruction.len
     problem = None
@@ -445,7 +496,7 @@ def _has_short_address(instruction: Instruction) -> bool:
     return instruction.op0_kind == OpKind.MEMORY and any(map(RegisterExt.is_gpr32, registers))
 
 
-def _padding_behind(function: FunctionCode, address: int, around: Surroundings) -> int:
+def _padding_behind(function: FunctionCode[Instruction], address: int, around: Surroundings) -> int:
     """How many bytes of nothing stand at ``address``, where no function has code."""
     found = 0
     if function.contains(address):
@@ -456,8 +507,7 @@ def _padding_behind(function: FunctionCode, address: int, around: Surroundings) 
         return 0
     for instruction in decode(data, address):
         at = int(instruction.ip)
-        is_padding = instruction.mnemonic in (Mnemonic.NOP, Mnemonic.INT3)
-        if not is_padding or around.outlines.is_function_start(at):
+        if not is_padding(instruction) or around.outlines.is_function_start(at):
             break
         found += instruction.len
         if found >= PATCH_LENGTH:
@@ -472,12 +522,12 @@ def _pointer(instruction: Instruction) -> int | None:
 
 
 def _call_site(
-    function: FunctionCode,
+    function: FunctionCode[Instruction],
     instruction: Instruction,
     kind: CallKind,
     target: int | None,
     around: Surroundings,
-) -> Site:
+) -> Site[Instruction]:
     address, back = int(instruction.ip), int(instruction.next_ip)
     slot = _frame_rule(function, address, around)
     problem = None
@@ -511,7 +561,10 @@ _NO_MOVE = {Mnemonic.ENDBR64, Mnemonic.SYSCALL, Mnemonic.CPUID, Mnemonic.RDTSC, 
 
 
 def _displaced(
-    function: FunctionCode, call: Instruction, around: Surroundings, room: int = PATCH_LENGTH
+    function: FunctionCode[Instruction],
+    call: Instruction,
+    around: Surroundings,
+    room: int = PATCH_LENGTH,
 ) -> tuple[tuple[Instruction, ...], str | None]:
     """Instructions of the same block before a short call, enough for a patch of ``room`` bytes."""
     taken: list[Instruction] = []
@@ -639,6 +692,37 @@ def may_move(instruction: Instruction) -> bool:
     return instruction.mnemonic not in _NO_MOVE
 
 
+_PLAIN = (
+    *(OpKind.REGISTER, OpKind.MEMORY, OpKind.IMMEDIATE8, OpKind.IMMEDIATE8_2ND),
+    *(OpKind.IMMEDIATE8TO16, OpKind.IMMEDIATE8TO32, OpKind.IMMEDIATE8TO64, OpKind.IMMEDIATE16),
+    *(OpKind.IMMEDIATE32, OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE64),
+)
+_AT_HAND = (Register.RSP, Register.RBP, Register.RIP)
+
+
+def is_mute(instruction: Instruction) -> bool:
+    """Whether nobody can tell where it is run: it may move, and cannot well fault (a handler of
+    SIGSEGV may know the places of a runtime's own faults, and may be installed later)."""
+    kinds = [instruction.op_kind(number) for number in range(instruction.op_count)]
+    reads = OpKind.MEMORY in kinds and instruction.mnemonic not in (Mnemonic.LEA, Mnemonic.NOP)
+    return (
+        may_move(instruction)
+        and all(kind in _PLAIN for kind in kinds)
+        and (not reads or instruction.memory_base in _AT_HAND)
+        and not instruction.is_privileged
+    )
+
+
+def is_padding(instruction: Instruction) -> bool:
+    """Whether it is what compilers fill gaps between functions with."""
+    return instruction.mnemonic in (Mnemonic.NOP, Mnemonic.INT3)
+
+
+def is_indirect_call(instruction: Instruction) -> bool:
+    """Whether it calls what a register or a word of memory says."""
+    return instruction.is_call_near_indirect
+
+
 _NEVER_FIRST = (Mnemonic.LOOP, Mnemonic.JRCXZ, Mnemonic.XBEGIN, Mnemonic.SYSCALL)
 _ENDS = (
     FlowControl.RETURN,
@@ -657,8 +741,8 @@ def _may_be_first(instruction: Instruction) -> bool:
 
 
 def read_prologue(
-    function: FunctionCode, around: Surroundings, room: int = PATCH_LENGTH
-) -> Prologue | str:
+    function: FunctionCode[Instruction], around: Surroundings, room: int = PATCH_LENGTH
+) -> Prologue[Instruction] | str:
     """What must move for a jump of ``room`` bytes at ``function.entry``; a string says why it
     cannot."""
     taken: list[Instruction] = []
@@ -688,12 +772,12 @@ def read_prologue(
 
 
 def _padding(
-    function: FunctionCode,
+    function: FunctionCode[Instruction],
     taken: list[Instruction],
     length: int,
     around: Surroundings,
     room: int,
-) -> Prologue | str:
+) -> Prologue[Instruction] | str:
     """A function shorter than the patch, or that is left before its end, if nothing but padding
     follows: what leads to other code there nobody sees, as handlers of faults do."""
     last = taken[-1].flow_control if taken else FlowControl.NEXT
@@ -703,8 +787,36 @@ def _padding(
     for instruction in decode(around.read(end, 16), end):
         if length >= room:
             break
-        is_padding = instruction.mnemonic in (Mnemonic.NOP, Mnemonic.INT3)
-        if not is_padding or around.outlines.is_function_start(int(instruction.ip)):
+        if not is_padding(instruction) or around.outlines.is_function_start(int(instruction.ip)):
             return "the function is shorter than a jump and another one follows at once"
         length += instruction.len
     return Prologue(function.entry, tuple(taken), length, around.read(function.entry, length))
+
+
+def epilogues(function: FunctionCode[Instruction]) -> list[int]:
+    """Before each of the function's returns an address from which on as many bytes as a patch has
+    are run to their end, with the flags dead. Empty where that is not so for one of them."""
+    if not function.complete:
+        return []
+    ends = {int(i.next_ip): i for i in function.instructions.values()}
+    returns = [
+        instruction
+        for instruction in function.instructions.values()
+        if instruction.flow_control == FlowControl.RETURN
+    ]
+    found = [_epilogue(function, ends, instruction) for instruction in returns]
+    return sorted(start for start in found if start is not None) if None not in found else []
+
+
+def _epilogue(
+    function: FunctionCode[Instruction], ends: dict[int, Instruction], last: Instruction
+) -> int | None:
+    start = int(last.ip)
+    while last.next_ip - start < PATCH_LENGTH:
+        before = ends.get(start)
+        if start in function.targets or before is None:
+            return None
+        if before.flow_control != FlowControl.NEXT or before.rflags_read:
+            return None
+        start = int(before.ip)
+    return start

@@ -6,8 +6,14 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from darc.code.branches import frame_slot, indirect_target, is_taken
-from darc.code.processor import STACK_POINTER, slot_at_entry, slot_of
+from darc.code.processor import (
+    STACK_POINTER,
+    frame_slot,
+    indirect_target,
+    is_taken,
+    slot_at_entry,
+    slot_of,
+)
 from darc.collectors.breakplaces import BreakPlace, Timed
 from darc.collectors.f0places import F0Places
 from darc.collectors.hitclock import Instant

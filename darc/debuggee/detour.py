@@ -24,7 +24,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from signal import SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP, Signals
 
-from darc.code.convention import ARGUMENTS, FLAGS, SCRATCH, SYSTEM_CALL_ARGUMENTS, WORD
+from darc.code.frame_rule import WORD
+from darc.code.processor import ARGUMENTS, FLAGS, SCRATCH, SYSTEM_CALL_ARGUMENTS
 from darc.model.errors import TargetError
 from darc.target.target import Region
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from darc.code.architecture import FunctionCode
-from darc.code.faults import may_learn_place
+from darc.code.processor import may_learn_place
 from darc.code.program import Program
 
 _C_LIBRARY = re.compile(r"(libc|libpthread|ld)([-.].*)?\.so|ld-(linux|musl)|libc\.musl")

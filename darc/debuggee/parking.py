@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 
 from darc.agent import compiled
-from darc.code.convention import SCRATCH
+from darc.code.processor import SCRATCH
 from darc.debuggee.detour import RESTARTED
 from darc.pads.foothold import Foothold
 from darc.target.target import Target

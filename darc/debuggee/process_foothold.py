@@ -516,7 +516,7 @@ class ProcessFoothold(Foothold):
                 possible = {at for at in possible if self._is_there(base + at, own)}
             except TargetError:
                 return ThreadKey.NONE, 0
-        return ThreadKey.FS_BASE, min(possible, default=0)
+        return ThreadKey.STORAGE, min(possible, default=0)
 
     @property
     def _may_read_fs(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from darc.code.architecture import Prologue, Site
+from darc.code.architecture import Own_contra, Prologue, Site
 from darc.code.relays import Relay
 from darc.model.errors import DarcError
 from darc.model.ftree import CallKind
@@ -69,7 +69,7 @@ class F0Code:
     addresses: Mapping[int, int]
 
 
-class PadWriter(Protocol):
+class PadWriter(Protocol[Own_contra]):
     """Writes the code of pads, landings and patches of one architecture."""
 
     BLOCK: int
@@ -79,7 +79,7 @@ class PadWriter(Protocol):
 
     def call_pad(
         self,
-        site: Site,
+        site: Site[Own_contra],
         site_data: int,
         blocks: Sequence[int],
         stubs: Stubs,
@@ -93,14 +93,19 @@ class PadWriter(Protocol):
         """
 
     def tail_pad(
-        self, site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, origin: int
+        self,
+        site: Site[Own_contra],
+        site_data: int,
+        blocks: Sequence[int],
+        stubs: Stubs,
+        origin: int,
     ) -> Pad:
         """The pad of a tail jump: the agent is told, the stack is not touched, not even the red
         zone, which a function that makes no calls may have in use up to here."""
 
     def entry_pad(
         self,
-        prologue: Prologue,
+        prologue: Prologue[Own_contra],
         site_data: int,
         stubs: Stubs,
         origin: int,
@@ -114,18 +119,18 @@ class PadWriter(Protocol):
             OutOfReachError: the program's code or data is too far from ``origin``.
         """
 
-    def f0_pad(self, prologue: Prologue, code: F0Code, origin: int) -> Pad:
+    def f0_pad(self, prologue: Prologue[Own_contra], code: F0Code, origin: int) -> Pad:
         """The pad at f0's entry, which does itself what is done for most calls; else as
         :func:`entry_pad`."""
 
-    def relay_pad(self, relay: Relay, origin: int) -> Pad:
+    def relay_pad(self, relay: Relay[Own_contra], origin: int) -> Pad:
         """Runs the instructions that stood where a relay is, and goes on behind them.
 
         Raises:
             OutOfReachError: the program's data is too far from ``origin``.
         """
 
-    def landing_call(self, site: Site, back: int, constant: int) -> bytes:
+    def landing_call(self, site: Site[Own_contra], back: int, constant: int) -> bytes:
         """The call of ``site`` that ends at ``back``, in a landing.
 
         Raises:
@@ -143,7 +148,7 @@ class PadWriter(Protocol):
             OutOfReachError: ``target`` is more than 2 GiB away.
         """
 
-    def patch_short_site(self, site: Site, target: int) -> bytes:
+    def patch_short_site(self, site: Site[Own_contra], target: int) -> bytes:
         """The patch of a site that has no room for a long jump.
 
         Raises:
@@ -157,10 +162,10 @@ class PadWriter(Protocol):
             OutOfReachError: ``target`` is more than 127 bytes away.
         """
 
-    def patch_relay(self, relay: Relay, target: int, displaced: int | None) -> bytes:
+    def patch_relay(self, relay: Relay[Own_contra], target: int, displaced: int | None) -> bytes:
         """What a relay is made of: a jump to ``target``, behind one to ``displaced`` if any."""
 
-    def patch_tail(self, site: Site, target: int) -> bytes:
+    def patch_tail(self, site: Site[Own_contra], target: int) -> bytes:
         """The patch of a tail jump, conditional or not.
 
         Raises:

@@ -39,7 +39,7 @@ class ThreadKey(IntEnum):
 
     NONE = 0
     """Not at all: there is one."""
-    FS_BASE = 1
+    STORAGE = 1
     """By their thread-local storage."""
     STACK = 2
     """By their kernel stacks."""

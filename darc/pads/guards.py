@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 
-from darc.code.epilogues import epilogues
-from darc.code.processor import LIBUNWIND
+from darc.code.processor import LIBUNWIND, epilogues
 from darc.code.program import Program
 from darc.model.errors import UnsupportedError
 

@@ -17,7 +17,6 @@ from darc.agent import compiled
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import PatchedSite
 from darc.code.architecture import FunctionCode, Instruction, Prologue, Site
-from darc.code.faults import leaves_frame
 from darc.code.notrace import why_notrace
 from darc.code.patchable import SHARED
 from darc.code.processor import (
@@ -26,6 +25,7 @@ from darc.code.processor import (
     branch_target,
     decode,
     is_relative,
+    leaves_frame,
     read_prologue,
 )
 from darc.code.program import Program

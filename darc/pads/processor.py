@@ -1,7 +1,10 @@
-"""Which processor's pads they are (see :mod:`darc.code.architecture`)."""
+"""Which processor's pads they are: who answers what :mod:`darc.pads.architecture` asks for."""
 
 from __future__ import annotations
 
+from typing import cast
+
+from darc.code.x86_64 import Instruction
 from darc.pads import x86_64
 from darc.pads.architecture import F0Code as F0Code
 from darc.pads.architecture import OutOfReachError as OutOfReachError
@@ -10,7 +13,10 @@ from darc.pads.architecture import PadWriter
 from darc.pads.architecture import Sieve as Sieve
 from darc.pads.architecture import Stubs as Stubs
 
-WRITER: PadWriter = x86_64
+_OWN: PadWriter[Instruction] = x86_64
+
+WRITER = cast("PadWriter", _OWN)
+"""It is given the instructions of the same processor's reader alone."""
 
 BLOCK, NEAR = WRITER.BLOCK, WRITER.NEAR
 call_pad = WRITER.call_pad

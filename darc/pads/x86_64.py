@@ -188,7 +188,7 @@ def _moved(instruction: Instruction, shift: int) -> Instruction:
     return copy
 
 
-def _with_operand(site: Site, memory: Any, register: Any, shift: int) -> Instruction:
+def _with_operand(site: Site[Instruction], memory: Any, register: Any, shift: int) -> Instruction:
     """``push``, ``call`` or ``jmp`` of an indirect site's operand."""
     source = site.instruction
     if source.op0_kind == OpKind.REGISTER:
@@ -243,7 +243,7 @@ def _load_slot(asm: _Assembler, slot: FrameRule, pushed: int, to: str) -> None:
         asm.memory(b"\x8d", number, to, slot.offset - 8, wide=True)
 
 
-def _target_jump(asm: _Assembler, site: Site, pushed: int) -> None:
+def _target_jump(asm: _Assembler, site: Site[Instruction], pushed: int) -> None:
     direct = site.thunk or site.target
     if direct is not None:
         asm.jump(direct)
@@ -252,7 +252,7 @@ def _target_jump(asm: _Assembler, site: Site, pushed: int) -> None:
 
 
 def call_pad(
-    site: Site,
+    site: Site[Instruction],
     site_data: int,
     blocks: Sequence[int],
     stubs: Stubs,
@@ -314,7 +314,7 @@ def call_pad(
     return asm.pad(back)
 
 
-def _call(asm: _Assembler, site: Site) -> None:
+def _call(asm: _Assembler, site: Site[Instruction]) -> None:
     direct = site.thunk or site.target
     if direct is not None:
         asm.call(direct)
@@ -322,7 +322,7 @@ def _call(asm: _Assembler, site: Site) -> None:
         asm.instruction(_with_operand(site, Code.CALL_RM64, Code.CALL_RM64, 0))
 
 
-def landing_call(site: Site, back: int, constant: int) -> bytes:
+def landing_call(site: Site[Instruction], back: int, constant: int) -> bytes:
     """The call of ``site`` that ends at ``back``, in a landing. A target that is out of reach is a
     constant at ``constant``.
 
@@ -383,7 +383,7 @@ def _ask_direct(asm: _Assembler, slot: FrameRule, site_data: int, stubs: Stubs) 
     _pop(asm, 24, _POP_RSI, _POP_RDI, _POP_RAX)
 
 
-def _ask_indirect(asm: _Assembler, site: Site, site_data: int, stubs: Stubs) -> None:
+def _ask_indirect(asm: _Assembler, site: Site[Instruction], site_data: int, stubs: Stubs) -> None:
     assert site.slot is not None
     asm.emit(_PUSH_RAX)
     asm.frame(8)
@@ -399,7 +399,9 @@ def _ask_indirect(asm: _Assembler, site: Site, site_data: int, stubs: Stubs) -> 
     asm.emit(_POP_RAX)
 
 
-def tail_pad(site: Site, site_data: int, blocks: Sequence[int], stubs: Stubs, origin: int) -> Pad:
+def tail_pad(
+    site: Site[Instruction], site_data: int, blocks: Sequence[int], stubs: Stubs, origin: int
+) -> Pad:
     """The pad of a tail jump: the agent is told, the stack is not touched, not even the red zone,
     which a function that makes no calls may have in use up to here."""
     assert site.slot is not None
@@ -461,7 +463,7 @@ def _sift(asm: _Assembler, sieve: Sieve) -> None:
 
 
 def entry_pad(
-    prologue: Prologue,
+    prologue: Prologue[Instruction],
     site_data: int,
     stubs: Stubs,
     origin: int,
@@ -510,7 +512,7 @@ def entry_pad(
     return asm.pad(back)
 
 
-def f0_pad(prologue: Prologue, code: F0Code, origin: int) -> Pad:
+def f0_pad(prologue: Prologue[Instruction], code: F0Code, origin: int) -> Pad:
     """The pad at f0's entry, which does itself what is done for most calls; else as
     :func:`entry_pad`."""
     asm = _Assembler(origin)
@@ -553,7 +555,7 @@ def _call_body(asm: _Assembler) -> None:
     asm.relative(b"\xe8", "body")
 
 
-def relay_pad(relay: Relay, origin: int) -> Pad:
+def relay_pad(relay: Relay[Instruction], origin: int) -> Pad:
     """Runs the instructions that stood where a relay is, and goes on behind them.
 
     Raises:
@@ -568,7 +570,7 @@ def relay_pad(relay: Relay, origin: int) -> Pad:
     return asm.pad(None)
 
 
-def _body(asm: _Assembler, prologue: Prologue) -> None:
+def _body(asm: _Assembler, prologue: Prologue[Instruction]) -> None:
     """The displaced instructions, and on with the function."""
     asm.label("body")
     asm.frame(0)
@@ -639,7 +641,7 @@ def patch_bytes(kind: CallKind | None, address: int, length: int, target: int) -
     return b"\xe9" + struct.pack("<i", distance) + b"\x90" * (length - 5)
 
 
-def patch_short_site(site: Site, target: int) -> bytes:
+def patch_short_site(site: Site[Instruction], target: int) -> bytes:
     """The patch of a site that has no room for a long jump.
 
     Raises:
@@ -662,7 +664,7 @@ def patch_short(address: int, target: int, condition: int | None = None) -> byte
     return bytes([opcode]) + struct.pack("<b", distance)
 
 
-def patch_relay(relay: Relay, target: int, displaced: int | None) -> bytes:
+def patch_relay(relay: Relay[Instruction], target: int, displaced: int | None) -> bytes:
     """What a relay is made of: a jump to ``target``, and before it, where instructions of
     the program's own stood there, a jump to where they are run, at ``displaced``."""
     on = patch_bytes(None, relay.address, PATCH_LENGTH, target)
@@ -671,7 +673,7 @@ def patch_relay(relay: Relay, target: int, displaced: int | None) -> bytes:
     return patch_bytes(None, relay.start, relay.address - relay.start, displaced) + on
 
 
-def patch_tail(site: Site, target: int) -> bytes:
+def patch_tail(site: Site[Instruction], target: int) -> bytes:
     """The patch of a tail jump, conditional or not.
 
     Raises:
@@ -686,11 +688,11 @@ def patch_tail(site: Site, target: int) -> bytes:
     return patch_bytes(site.kind, site.patch, site.length, target)
 
 
-def _is_conditional(site: Site) -> bool:
+def _is_conditional(site: Site[Instruction]) -> bool:
     return bool(site.instruction.flow_control == FlowControl.CONDITIONAL_BRANCH)
 
 
-def _condition(site: Site) -> int:
+def _condition(site: Site[Instruction]) -> int:
     """The condition code of a conditional jump (SDM appendix B), from its own bytes."""
     raw = _encoded(site.instruction)
     return next(byte for byte in raw if 0x70 <= byte <= 0x8F) & 0xF

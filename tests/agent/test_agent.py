@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from iced_x86 import Instruction, InstructionInfoFactory, OpAccess, Register
 
-from darc.code.processor import decode
+from darc.code.x86_64 import decode
 from darc.pads.returns import WRITABLE
 from tests.agent import model
 from tests.agent.trees import (

@@ -6,30 +6,33 @@ The floors are the folders in the order of :data:`darc.FLOORS`; all else is read
 from __future__ import annotations
 
 import ast
-import functools
 import itertools
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from darc import FLOORS
 from tests.contract.names import name_of, names_in
-from tests.contract.processorpage import told
+from tests.contract.tree import (
+    ABOVE,
+    ENGINE,
+    OUTER,
+    ROOT,
+    Import,
+    floor,
+    groups,
+    home,
+    imports,
+    imports_in,
+    module_name,
+    python_files,
+)
 
-ROOT = Path(__file__).resolve().parents[2]
 DEBUGGERS = {"gdb", "lldb"}
-ABOVE = {"darc_gdb", "darc_lldb", "kgdb"}
-"""Packages that are written on ``darc`` and that it must not know."""
-
-OUTER = {*ABOVE, "kgdb/vm", "benchmarks"}
-"""Packages around the floors; one in another is a package of its own."""
-
-ENGINE = sorted(p.relative_to(ROOT) for p in (ROOT / "darc").rglob("*.py"))
 PURE = ("model", "search")
 """Floors that are tested without any program: no clock, no process, no file."""
 
@@ -60,81 +63,12 @@ OWN_IMPORTERS = {
 """Files that may, and for what."""
 
 
-class Import(NamedTuple):
-    """One import in one line; ``name`` is the module's full name."""
-
-    file: Path
-    line: int
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line} imports {self.name}"
-
-
-def module_name(file: Path) -> str:
-    return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
-
-
-MODULES = {
-    module_name(file.relative_to(ROOT))
-    for package in ("darc", *sorted(ABOVE), "benchmarks", "fixtures", "tests")
-    for file in (ROOT / package).rglob("*.py")
-}
-"""Whatever ``from package import name`` may mean by a name that is a module."""
-
-
-@functools.cache
-def imports(file: Path) -> tuple[Import, ...]:
-    """Every module that a file imports anywhere, also inside functions."""
-    return tuple(_imports(file))
-
-
-def _imports(file: Path) -> Iterator[Import]:
-    yield from imports_in(file, ast.parse((ROOT / file).read_text()))
-
-
-def imports_in(file: Path, tree: ast.Module) -> Iterator[Import]:
-    """Those of the text of a file; a module that is named behind its package is one as well."""
-    package = list(file.with_suffix("").parts[:-1])
-    names = names_in(tree)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield Import(file, node.lineno, alias.name)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            name = ".".join([*base, *([node.module] if node.module else [])])
-            for alias in node.names:
-                full = f"{name}.{alias.name}"
-                yield Import(file, node.lineno, full if full in MODULES else name)
-        elif isinstance(node, ast.Attribute) and (full := name_of(node, names)) in MODULES:
-            yield Import(file, node.lineno, full)
-
-
-HOUSE = -1
-"""Below all floors: what ``darc`` itself has, each of them may import."""
-
-
-def floor(module: str) -> int | None:
-    """The floor that a module of darc's stands on; ``None``: on none, or it is not darc's."""
-    parts = module.split(".")
-    if parts == ["darc"]:
-        return HOUSE
-    if parts[0] != "darc" or parts[1] not in FLOORS:
-        return None
-    return FLOORS.index(parts[1])
-
-
 def is_up(one: Import) -> bool:
     """Whether a file of darc's imports what is above it, or one of the two stands on no floor."""
     if one.name.split(".")[0] != "darc":
         return False
     here, there = floor(module_name(one.file)), floor(one.name)
     return here is None or there is None or there > here
-
-
-def python_files(package: str) -> list[Path]:
-    return sorted(p.relative_to(ROOT) for p in (ROOT / package).rglob("*.py"))
 
 
 def test_every_folder_is_a_floor_and_says_what_it_is_for() -> None:
@@ -168,14 +102,6 @@ def declared(package: str) -> set[str]:
     return set(re.findall(r"``([\w/]+)``", sentence[0])) - DEBUGGERS
 
 
-def home(name: str) -> str:
-    """The floor, or the package above them, that a module is of."""
-    parts = name.split(".")
-    if "/".join(parts[:2]) in OUTER:
-        return "/".join(parts[:2])
-    return parts[1] if parts[0] == "darc" and len(parts) > 1 else parts[0]
-
-
 @pytest.mark.parametrize("package", [*(f"darc/{name}" for name in FLOORS), *sorted(OUTER)])
 def test_a_package_imports_what_it_says(package: str) -> None:
     known = {*FLOORS, *OUTER, "fixtures", "tests"}
@@ -190,13 +116,6 @@ def test_a_package_imports_what_it_says(package: str) -> None:
 def test_imports_go_down() -> None:
     up = [str(one) for file in ENGINE for one in imports(file) if is_up(one)]
     assert not up, "\n".join(up)
-
-
-def groups(folder: str) -> list[tuple[str, list[str]]]:
-    """In which groups the files of a floor are read, the lowest first, as the page tells."""
-    page = (ROOT / "docs/architecture.md").read_text()
-    rows = re.findall(rf"^\| `darc/{folder}/` \| ([\w ,]+) \| .* \| (`[^|]*`) \|$", page, re.M)
-    return [(group, re.findall(r"`(\w+)\.py`", files)) for group, files in rows]
 
 
 @pytest.mark.parametrize("folder", ["code", "collectors"])
@@ -221,14 +140,14 @@ def test_groups_of_a_floor_import_those_above_them_alone(folder: str) -> None:
 
 
 def test_what_reads_instructions_knows_nothing_but_values() -> None:
-    """The first group of what reads code has bytes alone: no file, no program."""
-    own = {f"darc.code.{name}" for name in groups("code")[0][1]}
+    """What is asked of a processor, and who answers, has bytes alone: no file, no program."""
+    own = {f"darc.code.{name}" for _, names in groups("code")[:3] for name in names}
     wrong = [
         str(one)
         for name in own
         for one in imports(Path(f"{name.replace('.', '/')}.py"))
         if one.name not in own
-        and one.name.split(".")[0] not in COMPUTING | {"iced_x86"}
+        and one.name.split(".")[0] not in COMPUTING | {"iced_x86", "typing_extensions"}
         and (home(one.name) != "model" or not one.name.startswith("darc."))
     ]
     assert not wrong, "\n".join(wrong)
@@ -316,108 +235,6 @@ def test_who_knows_a_debugger(package: str, strange: set[str]) -> None:
         for file in python_files(package)
         for one in imports(file)
         if one.name.split(".")[0] in strange
-    ]
-    assert not wrong, "\n".join(wrong)
-
-
-def test_one_place_of_a_floor_says_which_processor_it_is() -> None:
-    processors = {"darc.code.x86_64", "darc.pads.x86_64"}
-    allowed = {
-        Path(f"darc/{floor}/{name}.py")
-        for floor in ("code", "pads")
-        for name in ("processor", "x86_64")
-    }
-    files = [*ENGINE, *(file for package in sorted(ABOVE) for file in python_files(package))]
-    wrong = [
-        str(one)
-        for file in files
-        for one in imports(file)
-        if one.name in processors and file not in allowed
-    ]
-    assert not wrong, "\n".join(wrong)
-
-
-def test_only_what_reads_and_writes_code_knows_instructions() -> None:
-    """Above, the processor is asked (``darc/code/processor.py``)."""
-    seam = FLOORS.index("pads")
-    wrong = [
-        str(one)
-        for file in ENGINE
-        for one in imports(file)
-        if one.name.split(".")[0] == "iced_x86"
-        and (floor(module_name(file)) or 0) >= seam
-        and file != Path("darc/pads/x86_64.py")
-    ]
-    assert not wrong, "\n".join(wrong)
-
-
-REGISTERS = frozenset(
-    (
-        *(f"{wide}{name}" for wide in ("r", "e") for name in "ax bx cx dx si di bp sp ip".split()),
-        *(f"r{number}{part}" for number in range(8, 16) for part in ("", "d", "w", "b")),
-        *(f"{kind}mm{number}" for number in range(16) for kind in "xyz"),
-        *"eflags rflags fs_base mxcsr".split(),
-    )
-)
-
-
-OPCODES = re.compile(rb"0x(e8|e9|eb|c3|cc)\b", re.I)
-"""Call, jumps, return, breakpoint: as numbers."""
-CODE = re.compile(rb"[\xe8\xe9\xeb\xc3\xcc]|\xff[\x15\x25\xd0]|(?s:.*)\x0f\x05")
-"""How bytes begin that are instructions; a system call may be among others."""
-PATTERN = re.compile(rb"(?s:.*)\\x(e8|e9|ff\\x15|ff\\x25|0f\\x05)")
-"""The same in regular expressions."""
-
-
-def known_of_the_processor(file: Path) -> Iterator[str]:
-    """What a file knows of one processor: its instructions, registers and opcodes."""
-    text = (ROOT / file).read_text()
-    tree = ast.parse(text)
-    lines = text.encode().splitlines()
-    words = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("iced_x86"):
-            yield f"{file}:{node.lineno} imports iced_x86"
-        if not isinstance(node, ast.Constant) or id(node) in words:
-            continue
-        value = node.value
-        if isinstance(value, str) and MORE_REGISTERS & set(re.findall(r"\w+", value)):
-            yield f"{file}:{node.lineno} names a register"
-        elif isinstance(value, bytes) and (CODE.match(value) or PATTERN.match(value)):
-            yield f"{file}:{node.lineno} has instructions"
-        elif isinstance(value, int) and OPCODES.match(lines[node.lineno - 1], node.col_offset):
-            yield f"{file}:{node.lineno} has an opcode"
-
-
-MORE_REGISTERS = REGISTERS | {"orig_rax", "gs_base"}
-
-
-def test_what_a_processor_must_bring_is_told() -> None:
-    """Whatever knows x86-64 is named where a second processor is thought of, and all that is named
-    there is in the tree."""
-    named = told()
-    assert len(named) > 40
-    missing = [name for name in sorted(named) if not (ROOT / name).exists()]
-    assert not missing, f"docs/extending/architecture.md names what there is not: {missing}"
-    own = {"darc/code/architecture.py"}  # where this is asked
-    wrong = [
-        found[0]
-        for package in ("darc", *sorted(ABOVE))
-        for file in python_files(package)
-        if str(file) not in named | own and (found := list(known_of_the_processor(file)))
-    ]
-    assert not wrong, "docs/extending/architecture.md does not name:\n" + "\n".join(wrong)
-
-
-def test_nothing_above_what_is_debugged_names_a_register() -> None:
-    """The processor is asked what it calls those that are needed."""
-    seam = FLOORS.index("debuggee")
-    wrong = [
-        f"{file}:{node.lineno} names {node.value}"
-        for file in ENGINE
-        if (floor(module_name(file)) or 0) > seam
-        for node in ast.walk(ast.parse((ROOT / file).read_text()))
-        if isinstance(node, ast.Constant) and node.value in REGISTERS
     ]
     assert not wrong, "\n".join(wrong)
 

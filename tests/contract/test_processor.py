@@ -1,4 +1,7 @@
-"""Names and sums tell of a processor as well as texts do: who may write those of x86-64."""
+"""Who knows x86-64: by its decoder, the names of its registers, its code and its calls.
+
+All that does is named on the page of a second processor, and all others ask ``processor.py``.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +12,60 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.processorpage import told
+from darc import FLOORS
+from tests.contract.tree import ABOVE, ENGINE, ROOT, floor, imports, module_name, python_files
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("darc", "darc_gdb", "darc_lldb", "kgdb")
+FILES = [*ENGINE, *(file for package in sorted(ABOVE) for file in python_files(package))]
+
+DECODER = "iced_x86"
+WHICH = {Path("darc/code/processor.py"), Path("darc/pads/processor.py")}
+"""They say which processor it is."""
+OPERANDS = {Path("kgdb/calls.py"), Path("kgdb/tasks.py")}
+"""They read what instructions of a kernel name, which is built for one processor."""
 
 OF_X86 = re.compile(
-    r"(?<![a-z])(x86(_64)?|amd64|i386|[re]?flags|[re]([abcd]x|[sd]i|[sb]p|ip)|r(8|9|1[0-5])"
-    r"|[xyz]mm\d+)(?![a-z0-9])",
+    r"(?<![a-z])(x86(_64)?|amd64|i386|[re]?flags|[re]([abcd]x|[sd]i|[sb]p|ip)|r(8|9|1[0-5])[dwb]?"
+    r"|[xyz]mm\d+|[fg]s_base|mxcsr)(?![a-z0-9])",
     re.I,
 )
 STACKS = re.compile(r"slot|stack|cfa|(?<![a-z])sp(?![a-z])", re.I)
-WHICH = {"darc/code/processor.py", "darc/pads/processor.py"}
-"""They say which processor it is."""
 NEUTRAL = {"flags"}
 """Words for other things, too."""
 
+OPCODES = re.compile(rb"0x(e8|e9|eb|c3|cc)\b", re.I)
+"""Call, jumps, return, breakpoint: as numbers."""
+CODE = re.compile(rb"[\xe8\xe9\xeb\xc3\xcc]|\xff[\x15\x25\xd0]|(?s:.*)\x0f\x05")
+"""How bytes begin that are instructions; a system call may be among others."""
+PATTERN = re.compile(rb"(?s:.*)\\x(e8|e9|ff\\x15|ff\\x25|0f\\x05)")
+"""The same in regular expressions."""
+
+
+def told() -> set[str]:
+    """The files of the table of what another processor must bring."""
+    page = (ROOT / "docs/extending/architecture.md").read_text()
+    found = set[str]()
+    for row in re.findall(r"^\| (`.*?) \| ", page, re.M):
+        folder = ""
+        for name in re.findall(r"`([\w/]+\.(?:py|c|h|S))`", row):
+            folder = name.rpartition("/")[0] or folder
+            found.add(f"{folder}/{name.rpartition('/')[2]}")
+    return found
+
+
+def is_own(file: Path) -> bool:
+    """Whether a file is x86-64's, by its name."""
+    return file.parts[0] == "darc" and file.stem.startswith("x86_64")
+
+
+def said(tree: ast.AST) -> set[int]:
+    """Texts by which a file says what it is and has."""
+    return {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
+
 
 def words(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """What a file calls what it makes and uses, and its texts but for what it says of itself."""
-    said = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
+    """What a file calls what it makes, uses and imports, and its texts but for what it says of
+    itself."""
+    of_itself = said(tree)
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
@@ -37,8 +74,19 @@ def words(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
             case ast.keyword(arg=str(name)):
                 yield node.lineno, name
-            case ast.Constant(value=str(name)) if id(node) not in said:
+            case ast.Import(names=names):
+                yield from ((node.lineno, one.name) for one in names)
+            case ast.ImportFrom(module=str(module)):
+                yield node.lineno, module
+            case ast.Constant(value=str(name)) if id(node) not in of_itself:
                 yield node.lineno, name
+
+
+def found_in(word: str) -> Iterator[str]:
+    """The words of x86-64 in a name or a text."""
+    for one in OF_X86.finditer(word):
+        if one[0].lower() not in NEUTRAL:
+            yield one[0]
 
 
 def sums(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -50,29 +98,67 @@ def sums(tree: ast.AST) -> Iterator[tuple[int, str]]:
                     yield node.lineno, ast.unparse(node)
 
 
-def known(tree: ast.AST) -> list[tuple[int, str]]:
+def code(tree: ast.AST, lines: list[bytes]) -> Iterator[tuple[int, str]]:
+    """Where instructions are written as bytes, and opcodes as numbers."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=bytes(value)) if CODE.match(value) or PATTERN.match(value):
+                yield node.lineno, "instructions"
+            case ast.Constant(value=int(), lineno=line, col_offset=at):
+                if OPCODES.match(lines[line - 1], at):
+                    yield line, "an opcode"
+
+
+def known(text: str) -> list[tuple[int, str]]:
     """What a file knows of x86-64."""
+    tree = ast.parse(text)
     named = ((line, one) for line, word in words(tree) for one in found_in(word))
-    return [*named, *sums(tree)]
-
-
-def found_in(word: str) -> Iterator[str]:
-    """The words of x86-64 in a name or a text."""
-    for one in OF_X86.finditer(word):
-        if one[0].lower() not in NEUTRAL:
-            yield one[0]
+    return [*named, *sums(tree), *code(tree, text.encode().splitlines())]
 
 
 def test_who_knows_x86_64_is_told() -> None:
-    may = told() | WHICH
+    """Whatever does is named where a second processor is thought of."""
+    may = told() | {str(file) for file in WHICH}
     wrong = [
-        f"{name}:{line}: {what}"
-        for package in PACKAGES
-        for file in sorted((ROOT / package).rglob("*.py"))
-        if (name := file.relative_to(ROOT).as_posix()) not in may
-        for line, what in known(ast.parse(file.read_text()))
+        f"{file}:{line}: {what}"
+        for file in FILES
+        if str(file) not in may
+        for line, what in known((ROOT / file).read_text())
     ]
     assert not wrong, "docs/extending/architecture.md does not name:\n" + "\n".join(wrong)
+
+
+def test_all_that_is_told_is_there_and_none_above_what_is_debugged() -> None:
+    named = told()
+    assert len(named) > 40
+    missing = [name for name in sorted(named) if not (ROOT / name).exists()]
+    assert not missing, f"docs/extending/architecture.md names what there is not: {missing}"
+    seam = FLOORS.index("debuggee")
+    above = [name for name in named if (floor(module_name(Path(name))) or 0) > seam]
+    assert not above, f"they ask the processor: {above}"
+
+
+def test_only_its_own_files_know_its_decoder() -> None:
+    """Others hand instructions on, and ask for what is in them."""
+    knowing = {
+        file: one for file in FILES for one in imports(file) if one.name.split(".")[0] == DECODER
+    }
+    wrong = [str(one) for file, one in knowing.items() if not is_own(file) and file not in OPERANDS]
+    assert not wrong, "\n".join(wrong)
+    assert knowing.keys() >= OPERANDS, "no longer needed"
+
+
+def test_one_place_of_a_floor_says_which_processor_it_is() -> None:
+    """And what reads operands takes the decoder's instructions, as its own files do."""
+    wrong = [
+        str(one)
+        for file in FILES
+        for one in imports(file)
+        if is_own(Path(one.name.replace(".", "/")))
+        and not is_own(file)
+        and file not in WHICH | OPERANDS
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize(
@@ -86,12 +172,24 @@ def test_who_knows_x86_64_is_told() -> None:
         "name = 'qemu-system-x86_64'",
         "kept = state.rbp",
         "from_r12 = 0",
+        "read('orig_rax')",
+        "read('fs_base')",
+        "half = 'r8d'",
+        "from iced_x86 import Decoder",
+        "import iced_x86",
+        "from darc.code.x86_64 import decode",
+        r"code = b'\xe9'",
+        r"code = rb'.\xe8'",
+        r"code = b'\x48\x0f\x05'",
+        "byte == 0xCC",
     ],
 )
 def test_what_is_seen(line: str) -> None:
-    assert known(ast.parse(line)), line
+    assert known(line), line
 
 
-@pytest.mark.parametrize("line", ["flags = 0", "trip = 8", "ways + 8", "corsp = 1", "'r1'"])
+@pytest.mark.parametrize(
+    "line", ["flags = 0", "trip = 8", "ways + 8", "corsp = 1", "'r1'", "'''rax'''", "204", "b'ab'"]
+)
 def test_what_is_nothing_of_x86_64(line: str) -> None:
-    assert not known(ast.parse(line)), line
+    assert not known(line), line

@@ -9,7 +9,7 @@ from iced_x86 import Instruction, Mnemonic
 
 from darc.code import x86_64
 from darc.code.architecture import FunctionCode
-from darc.code.processor import read_function
+from darc.code.x86_64 import read_function
 from darc.debuggee.process import ProcessDebuggee
 from darc.debuggee.process_pads import ProcessPads
 from darc.debuggee.switchwatch import OffWatch
@@ -55,7 +55,7 @@ class Program(Code):
     has_more = False
 
     @functools.cached_property
-    def function(self) -> Callable[[int], FunctionCode]:
+    def function(self) -> Callable[[int], FunctionCode[Instruction]]:
         """By entry. It is read once: hundreds of calls of it are made."""
         return functools.cache(lambda entry: read_function(entry, self))
 

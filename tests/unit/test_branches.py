@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from darc.code.branches import frame_slot, indirect_target, is_taken
 from darc.code.frame_rule import FrameRule
-from darc.code.processor import decode
+from darc.code.x86_64 import decode
+from darc.code.x86_64_branches import frame_slot, indirect_target, is_taken
 
 REGISTERS = {"rax": 0x5000, "rbx": 0x6000, "rcx": 2, "rsp": 0x7000, "rbp": 0x7100, "eflags": 0}
 CARRY, ZERO, SIGN, OVERFLOW = 1, 1 << 6, 1 << 7, 1 << 11

@@ -9,15 +9,15 @@ import pytest
 
 from darc.code import x86_64
 from darc.code.architecture import Prologue, Site
-from darc.code.depth import frame_rules
 from darc.code.elf import Image
-from darc.code.epilogues import epilogues
 from darc.code.frame_rule import FrameRule
+from darc.code.x86_64 import epilogues
+from darc.code.x86_64_depth import frame_rules
 from darc.model.ftree import CallKind
 from tests.unit.assembly import BASE, TABLE, Assemble, Code
 
 
-def sites(code: Code, name: str = "f") -> list[Site]:
+def sites(code: Code, name: str = "f") -> list[Site[x86_64.Instruction]]:
     return x86_64.read_function(code.symbols[name], code).sites
 
 

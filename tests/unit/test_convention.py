@@ -5,8 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.code.convention import ARGUMENTS, GENERAL, HandMadeCall, free_slot
-from darc.code.processor import PROGRAM_COUNTER, RESULT, STACK_POINTER
+from darc.code.processor import (
+    ARGUMENTS,
+    GENERAL,
+    PROGRAM_COUNTER,
+    RESULT,
+    STACK_POINTER,
+    free_slot,
+)
+from darc.code.x86_64_convention import HandMadeCall
 
 words = st.integers(1 << 20, (1 << 64) - 1)
 

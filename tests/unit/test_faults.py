@@ -9,16 +9,9 @@ from typing import Any
 import pytest
 from iced_x86 import Instruction
 
-from darc.code.faults import (
-    SIGBUS,
-    SIGFPE,
-    SIGILL,
-    SIGSEGV,
-    leaves_frame,
-    may_learn_place,
-    may_raise,
-)
-from darc.code.processor import decode, read_function
+from darc.code.faults import SIGBUS, SIGFPE, SIGILL, SIGSEGV
+from darc.code.x86_64 import decode, read_function
+from darc.code.x86_64_faults import leaves_frame, may_learn_place, may_raise
 from darc.debuggee.handlers import Handler, own_handlers
 from tests.unit.assembly import BASE, Code
 

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from iced_x86 import FlowControl, Instruction
 
 from darc.code.architecture import FunctionCode, Site
-from darc.code.depth import frame_rules
 from darc.code.frame_rule import FrameRule
-from darc.code.processor import PATCH_LENGTH, decode, read_function, read_prologue
+from darc.code.x86_64 import PATCH_LENGTH, decode, read_function, read_prologue
+from darc.code.x86_64_depth import frame_rules
 from darc.model.errors import DarcError, TargetError
 from darc.pads import processor as pads
 
@@ -94,7 +94,7 @@ code = st.builds(
 ) | st.builds(Code, mutated(), st.integers(200, 400), st.booleans())
 
 
-def covered(function: FunctionCode, start: int, end: int) -> list[Instruction]:
+def covered(function: FunctionCode[Instruction], start: int, end: int) -> list[Instruction]:
     """The instructions that a patch of these bytes replaces: whole ones."""
     found = []
     while start < end:
@@ -104,7 +104,7 @@ def covered(function: FunctionCode, start: int, end: int) -> list[Instruction]:
     return found
 
 
-def check_untouched_inside(function: FunctionCode, start: int, end: int) -> None:
+def check_untouched_inside(function: FunctionCode[Instruction], start: int, end: int) -> None:
     """Neither a jump nor a call's return leads between the bytes."""
     assert not any(start < target < end for target in function.targets)
     for instruction in function.instructions.values():
@@ -117,7 +117,7 @@ def check_pad(pad: pads.Pad, origin: int) -> None:
     assert not any(i.is_invalid for i in decode(pad.code[:end], origin))
 
 
-def check_site(function: FunctionCode, site: Site) -> None:
+def check_site(function: FunctionCode[Instruction], site: Site[Instruction]) -> None:
     covered(function, site.patch, site.back)
     assert site.length >= PATCH_LENGTH
     check_untouched_inside(function, site.patch, site.patch + site.length)
@@ -133,7 +133,7 @@ def check_site(function: FunctionCode, site: Site) -> None:
             assert leaves.next_ip == site.back
 
 
-def patch_of(site: Site, tail: bool) -> bytes:
+def patch_of(site: Site[Instruction], tail: bool) -> bytes:
     patch = pads.patch_tail(site, AREA) if tail else None
     patch = patch or pads.patch_bytes(site.kind, site.patch, site.length, AREA)
     assert len(patch) == site.length

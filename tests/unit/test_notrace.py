@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from darc.code.architecture import FunctionCode
-from darc.code.depth import frame_rules
 from darc.code.frame_rule import FrameRule
 from darc.code.looks import LOOKS
 from darc.code.notrace import entered_otherwise, never_returns, why_notrace
-from darc.code.processor import decode
 from darc.code.program import Program
-from darc.code.return_slot import is_looked_at
+from darc.code.x86_64 import Instruction, decode, read_function
+from darc.code.x86_64_depth import frame_rules
+from darc.code.x86_64_return_slot import is_looked_at
 from darc.debuggee import procfs
 from darc.model.ftree import CallKind, Function
 from tests.unit.owntarget import own_target
@@ -27,14 +27,14 @@ def program() -> Program:
     return Program(own_target(), Path("/"), procfs.regions(os.getpid()))
 
 
-def functions(program: Program) -> Iterator[FunctionCode]:
+def functions(program: Program) -> Iterator[FunctionCode[Instruction]]:
     """Every ninth function of the C library."""
     module = next(m for m in program.modules if m.name.startswith("libc.so"))
     for symbol in list(module.image.symbols)[::9]:
         entry = symbol.address + module.bias
         extent = program.outlines.extent(entry)
         if extent is not None and extent[0] == entry:
-            yield program.function(entry)
+            yield read_function(entry, program)
 
 
 def test_only_jumps_are_followed(program: Program) -> None:

@@ -15,7 +15,7 @@ from iced_x86 import Code, FlowControl, Instruction
 from darc.agent import compiled
 from darc.code.architecture import Prologue, Site
 from darc.code.frame_rule import FrameRule
-from darc.code.processor import decode
+from darc.code.x86_64 import decode
 from darc.model.ftree import CallKind
 from darc.pads import processor as pads
 
@@ -49,7 +49,7 @@ def test_what_is_out_of_reach_is_refused() -> None:
         pads.patch_short(ADDRESS, ADDRESS + 200)
 
 
-def site_of(code: bytes, slot: FrameRule, target: int | None, kind: CallKind) -> Site:
+def site_of(code: bytes, slot: FrameRule, target: int | None, kind: CallKind) -> Site[Instruction]:
     call = decode(code, ADDRESS)[0]
     return Site(
         address=ADDRESS,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from darc.code.architecture import Site, Surroundings
 from darc.code.frame_rule import FrameRule
-from darc.code.processor import branch_target, read_function, read_prologue
+from darc.code.x86_64 import Instruction, branch_target, read_function, read_prologue
 from darc.pads import processor as pads
 from darc.pads.waypoints import SIZE, Waypoints
 from tests.unit.assembly import BASE, Code
@@ -78,7 +78,7 @@ def _world() -> None:
         write(START + at, code)
 
 
-def moved(site: Site, distance: int) -> Site:
+def moved(site: Site[Instruction], distance: int) -> Site[Instruction]:
     """The same site where this processor runs it."""
     instructions = [one.copy() for one in (*site.displaced, site.instruction)]
     for one in instructions:
@@ -116,7 +116,7 @@ def in_kernel(code: bytes, call: int) -> Site | None:
     """As it is read in a kernel, whose function begins with a nop for ftrace."""
     assert code.startswith(NOP)
     program = kernel(code[len(NOP) :])
-    sites = program.function(CALLER).sites
+    sites = cast("list[Site[Instruction]]", program.function(CALLER).sites)
     found = next((one for one in sites if one.address == CALLER + call), None)
     if found is not None and (problem := program.patchable.site_problem(found)) is not None:
         found = replace(found, problem=found.problem or problem)

@@ -9,7 +9,7 @@ from iced_x86 import FlowControl, Instruction, InstructionInfoFactory, OpAccess
 
 from darc.code.architecture import Site
 from darc.code.frame_rule import FrameRule
-from darc.code.processor import decode
+from darc.code.x86_64 import decode
 from darc.model.ftree import CallKind
 from darc.pads.waypoints import SIZE, Waypoints
 

@@ -23,16 +23,14 @@ from iced_x86 import (
     RegisterExt,
 )
 
-from darc.code.depth import all_frame_rules, signed, successors
+from darc.code.architecture import FrameRules
 from darc.code.frame_rule import WORD_SIZE, FrameRule
+from darc.code.x86_64_depth import all_frame_rules, signed, successors
 
 FRAME = -WORD_SIZE
 """Where a frame pointer points to: the caller's one, which lies right below the return address."""
 
 BASES: Mapping[int, str] = {Register.RSP: "rsp", Register.RBP: "rbp"}
-
-Rules = Callable[[int], FrameRule | None]
-"""What the frame information says of an address."""
 
 _ARGUMENTS = (
     Register.RDI, Register.RSI, Register.RDX, Register.RCX, Register.R8, Register.R9,
@@ -66,7 +64,7 @@ class Frames:
     """Where the return address stands, seen from the registers of a function's frame: as ``rules``
     say, and where they do not, as the code itself tells."""
 
-    def __init__(self, entry: int, code: Sequence[Instruction], rules: Rules | None) -> None:
+    def __init__(self, entry: int, code: Sequence[Instruction], rules: FrameRules | None) -> None:
         self._entry = entry
         self._code = code
         self._rules = rules

@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 
 from iced_x86 import Code, FlowControl, Instruction, Mnemonic, Register
 
-from darc.code.copies import (
+from darc.code.architecture import FrameRules
+from darc.code.frame_rule import WORD_SIZE, FrameRule
+from darc.code.x86_64_copies import (
     BASES,
     FRAME,
     Copies,
     Frames,
-    Rules,
     displacement,
     is_in_slot,
     moved,
     offset,
 )
-from darc.code.frame_rule import WORD_SIZE, FrameRule
 
 _RSP, _NONE = Register.RSP, Register.NONE
 
@@ -48,7 +48,7 @@ _BEFORE_A_CALL = 4
 def is_looked_at(
     entry: int,
     code: Sequence[Instruction],
-    rules: Rules | None,
+    rules: FrameRules | None,
     only_notes: Callable[[int], bool] = lambda target: False,
 ) -> bool:
     """Whether an instruction of ``code``, a function or a part of one that is entered at ``entry``,
@@ -70,7 +70,7 @@ class _Scan:
         self,
         entry: int,
         code: Sequence[Instruction],
-        rules: Rules | None,
+        rules: FrameRules | None,
         only_notes: Callable[[int], bool],
     ) -> None:
         self._code = code

@@ -1,5 +1,5 @@
-"""How functions are called by hand on x86-64 (System V ABI): the parts that registers have in a
-call, by the names that targets know, and what is set for one.
+"""How functions are called by hand on x86-64 (System V ABI): what
+:class:`~darc.code.architecture.Convention` asks for.
 """
 
 from __future__ import annotations
@@ -8,23 +8,22 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from darc.code.frame_rule import WORD_SIZE
-from darc.code.processor import PROGRAM_COUNTER, RESULT, STACK_POINTER
+from darc.code.frame_rule import WORD, WORD_SIZE
+from darc.code.x86_64 import PROGRAM_COUNTER, RESULT, STACK_POINTER
 
-WORD = (1 << 64) - 1
 _ALIGNMENT = 16
 _TRAP_FLAG = 1 << 8
 
-ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+ARGUMENTS: tuple[str, ...] = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 """Of a function, the first one first."""
-SYSTEM_CALL_ARGUMENTS = ("rdi", "rsi", "rdx", "r10", "r8", "r9")
+SYSTEM_CALL_ARGUMENTS: tuple[str, ...] = ("rdi", "rsi", "rdx", "r10", "r8", "r9")
 """Of a system call. Its number stands where the result will."""
-SCRATCH = (RESULT, "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
+SCRATCH: tuple[str, ...] = (RESULT, "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
 """What a call may leave otherwise, as may the flags."""
-KEPT = ("rbx", "rbp", "r12", "r13", "r14", "r15")
+KEPT: tuple[str, ...] = ("rbx", "rbp", "r12", "r13", "r14", "r15")
 """What a function leaves as it was, unless it does not come to its end."""
 FLAGS = "eflags"
-GENERAL = (*SCRATCH, *KEPT, STACK_POINTER, FLAGS, PROGRAM_COUNTER)
+GENERAL: tuple[str, ...] = (*SCRATCH, *KEPT, STACK_POINTER, FLAGS, PROGRAM_COUNTER)
 """All that a call by hand may change; what says where the thread goes on comes last."""
 
 
@@ -73,3 +72,6 @@ def free_slot(stack_pointer: int, distance: int) -> int:
     """Where a return address may stand, at least so many bytes below the stack pointer, for the
     function to find its stack aligned."""
     return ((stack_pointer - distance) & -_ALIGNMENT) - WORD_SIZE
+
+
+call_by_hand = HandMadeCall

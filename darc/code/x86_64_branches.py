@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from iced_x86 import ConditionCode, FlowControl, Instruction, OpKind, Register
 
+from darc.code.architecture import ReadRegister, ReadWord
 from darc.code.frame_rule import FrameRule
-
-ReadRegister = Callable[[str], int]
-ReadWord = Callable[[int], int]
 
 _MASK = (1 << 64) - 1
 _CARRY, _PARITY, _ZERO, _SIGN, _OVERFLOW = 1 << 0, 1 << 2, 1 << 6, 1 << 7, 1 << 11
