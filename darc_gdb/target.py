@@ -236,7 +236,7 @@ class GdbTarget(Target):
         return self._calls.dispatches
 
     def lead_out(self, thread: int, passage: Passage) -> bool:
-        return self._calls.lead_out(thread, passage) or super().lead_out(thread, passage)
+        return self._calls.lead_out(thread, passage)
 
     def wake(self) -> None:
         if not self._calls.wake():

@@ -10,7 +10,6 @@ from typing import Protocol
 
 from darc.code.elf import Image, read_image
 from darc.model.errors import DarcError, FormatError, TargetError
-from darc.target import living
 from darc.target.target import Region, Target
 
 
@@ -75,6 +74,15 @@ class Loaded(Protocol):
     def module_at(self, address: int) -> Module | None: ...
 
 
+Beside = Callable[[Sequence[Region]], Iterable[Path]]
+"""Where the file of these mappings may be read, whatever stands at its path by now."""
+
+
+def nowhere(_mappings: Sequence[Region]) -> Iterable[Path]:
+    """Of what is debugged nothing but the paths tells where files are."""
+    return ()
+
+
 class ModuleFinder:
     """Finds the files that are mapped into a program, whose root folder is ``root``. Of one that
     cannot be read ``note`` is told why.
@@ -89,12 +97,14 @@ class ModuleFinder:
         root: Path,
         note: Callable[[str], None],
         called: Mapping[str, str],
+        beside: Beside,
     ) -> None:
         """``called`` has names of files that are not those of what is mapped, by its paths."""
         self._target = target
         self._called = called
         self._root = root
         self._note = note
+        self._beside = beside
         self.missed: list[str] = []
         """A line for each file of code that cannot be had: what it holds nobody can tell."""
 
@@ -190,19 +200,15 @@ class ModuleFinder:
             return False
 
     def _places(self, path: str, parts: list[Region]) -> Iterator[Path]:
-        """Where a mapped file may be read: as the program sees it, or by its mapping, which is the
-        file itself, or as this process sees it. Of a program in another root folder of the same
+        """Where a mapped file may be read: as the program sees it, or as this process does, or by
+        its mapping, which is the file itself. Of a program in another root folder of the same
         file system (chroot) the kernel tells paths as this process sees them, in containers as the
         program does."""
         for name in dict.fromkeys((path, path.removesuffix(" (deleted)"))):
             yield self._root / name.lstrip("/")
             if self._root != Path("/"):
                 yield Path(name)
-        pid = self._target.pid
-        if pid is not None:
-            own = living.folder(pid)
-            yield from (own / f"map_files/{part.start:x}-{part.end:x}" for part in parts)
-            yield own / "exe"
+        yield from self._beside(parts)
 
 
 class _MissedError(DarcError):

@@ -11,7 +11,7 @@ from darc.code.jumps import Jumps
 from darc.code.linkage import Linkage
 from darc.code.live import LiveBytes
 from darc.code.looks import Looks
-from darc.code.modules import Module, ModuleFinder
+from darc.code.modules import Beside, Module, ModuleFinder, nowhere
 from darc.code.names import Names
 from darc.code.outlines import Outlines
 from darc.code.patchable import Patchable
@@ -41,14 +41,15 @@ class Program:
         root: Path,
         regions: Iterable[Region],
         called: Mapping[str, str] | None = None,
+        beside: Beside = nowhere,
     ) -> None:
         """``root`` is its root folder; ``called`` has names of files that are not those of what is
-        mapped, by the paths of that."""
+        mapped, by the paths of that; ``beside`` tells where else these may be read."""
         self._target = target
         self.live = LiveBytes(self, target)
         self.modules: list[Module] = []
         self.problems: list[str] = []
-        self._finder = ModuleFinder(target, root, self.problems.append, called or {})
+        self._finder = ModuleFinder(target, root, self.problems.append, called or {}, beside)
         self._functions: dict[int, FunctionCode] = {}
         self.names = Names(self)
         self.linkage = self._linkage_type(self)

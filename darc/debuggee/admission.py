@@ -9,6 +9,7 @@ from signal import SIGCHLD, SIGCONT
 from darc.code import runtimes
 from darc.code.notrace import NEVER_BACK, entered_otherwise, why_notrace
 from darc.code.patchable import SHARED
+from darc.code.processor import PROGRAM_COUNTER
 from darc.code.program import Program
 from darc.debuggee import clock, journal, procfs
 from darc.debuggee.bell import SIGNALS
@@ -23,7 +24,7 @@ from darc.debuggee.references import interrupted
 from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import Function
 from darc.pads.installer import clean_up, taken_out
-from darc.target.target import Target
+from darc.target.target import Passage, Target
 
 
 def check(target: Target, program: Program, function: Function, spec: str) -> list[str]:
@@ -181,11 +182,23 @@ def _let_out(target: Target, noted: journal.Left) -> list[int]:
     for address, passage in list(noted.passages.items()):
         end = address + len(passage.place.written)
         inside = [thread for thread, pc in counters.items() if address <= pc < end]
-        stay = [thread for thread in inside if not target.lead_out(thread, passage)]
+        stay = [thread for thread in inside if not _is_home(target, thread, passage)]
         if stay:
             waiting += stay
             del noted.passages[address]
     return waiting
+
+
+def _is_home(target: Target, thread: int, passage: Passage) -> bool:
+    """Leads a thread out of a passage. ``False``: it has to go on for a moment, on its way back,
+    and comes home by itself."""
+    if target.lead_out(thread, passage):
+        return True
+    if passage.mask is not None:
+        threads = target.threads
+        if threads.read_register(thread, PROGRAM_COUNTER) < passage.leave:
+            threads.write_register(thread, PROGRAM_COUNTER, passage.leave)
+    return False
 
 
 def _put_back(target: Target, noted: journal.Left) -> int:

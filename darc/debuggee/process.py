@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from signal import SIGINT
 
 from darc.code.processor import THREAD_POINTER
@@ -165,7 +166,13 @@ class ProcessDebuggee(Debuggee):
 
     def program(self) -> Program:
         pid = self._pid
-        return Program(self._target, procfs.root(pid), procfs.regions(pid), procfs.run_as(pid))
+        return Program(
+            self._target,
+            procfs.root(pid),
+            procfs.regions(pid),
+            procfs.run_as(pid),
+            beside=partial(procfs.mapped_file, pid),
+        )
 
     def refresh(self, program: Program) -> None:
         program.update(procfs.regions(self._pid))

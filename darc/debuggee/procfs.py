@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
 
 from darc.debuggee.clock import Use
@@ -106,6 +106,14 @@ def run_as(pid: int) -> Mapping[str, str]:
     except (OSError, ValueError):
         return {}
     return {mapped: PurePath(text).name} if found else {}
+
+
+def mapped_file(pid: int, mappings: Iterable[Region]) -> Iterator[Path]:
+    """Where the file of these mappings may be read, whatever stands at its path by now: by each of
+    them, and as the program's own, which it may be."""
+    its = living.folder(pid)
+    yield from (its / f"map_files/{one.start:x}-{one.end:x}" for one in mappings)
+    yield its / "exe"
 
 
 def _text_of(pid: int, address: int | None) -> str:

@@ -246,25 +246,47 @@ READERS = {
 """Floors that may look into ``/proc``, and for what."""
 
 
+ITS_READERS = {"darc.target.living", "darc.debuggee.procfs"}
+"""What these have made of it, for themselves."""
+
+
+def looks_into_proc(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a file asks the system of a process, or names where that tells."""
+    for one in imports_in(file, tree):
+        if one.name in ITS_READERS:
+            yield str(one)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if text.startswith("/proc") or text == "proc":
+                yield f"{file}:{node.lineno} names {text}"
+
+
 def test_what_is_debugged_may_have_no_proc() -> None:
-    """What stands on the seam asks that, and not the system, of what is debugged."""
-    seam = FLOORS.index("debuggee")
+    """What stands on the seam asks that, and not the system, of what is debugged, as does what
+    reads its code."""
     wrong = [
-        str(one)
-        for file in ENGINE
-        for one in imports(file)
-        if one.name == "darc.debuggee.procfs" and (floor(module_name(file)) or 0) > seam
-    ]
-    wrong += [
-        f"{file}:{node.lineno} names {node.value}"
+        line
         for file in ENGINE
         if home(module_name(file)) not in READERS
-        for node in ast.walk(ast.parse((ROOT / file).read_text()))
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and (node.value.startswith("/proc") or node.value == "proc")
+        for line in looks_into_proc(file, ast.parse((ROOT / file).read_text()))
     ]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from darc.target import living",
+        "from darc.target.living import folder",
+        "import darc.target.living as its",
+        "import darc.target\ndarc.target.living.folder(1)",
+        "from darc.debuggee import procfs",
+        "open(f'/proc/{pid}/maps')",
+        "Path('/') / 'proc'",
+    ],
+)
+def test_a_look_into_proc_is_noticed(text: str) -> None:
+    assert list(looks_into_proc(Path("darc/session/figures.py"), ast.parse(text)))
 
 
 def reaches(file: Path, tree: ast.Module) -> Iterator[str]:
