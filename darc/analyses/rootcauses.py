@@ -42,6 +42,7 @@ from darc.analyses.secondlook import (
 )
 from darc.code.modules import Module
 from darc.collectors.collector import Collector
+from darc.collectors.ways import kind_for_the_rest
 from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Fnode, RootCausePath
 from darc.model.functionset import FunctionProfile
@@ -425,8 +426,8 @@ class RootCauses(Resumable):
         """Whether a second look with breakpoints can tell more."""
         if not self.parameters.auto or self.parameters.probes is not Probes.AUTO:
             return False
-        is_first = not self._collector.kind.can.uses_breakpoints
-        return is_first and bool(for_breakpoints(self._untimed))
+        has_another = kind_for_the_rest(self._collector.kind) is not None
+        return has_another and bool(for_breakpoints(self._untimed))
 
     def why_no_fall_back(self) -> str | None:
         return why_not(

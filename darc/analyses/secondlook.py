@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from darc.collectors.callees import Callees, may_fall_back
+from darc.collectors.ways import kind_for_the_rest
 from darc.model.ftree import Fnode, NodeState, RootCausePath
 from darc.model.parameters import Probes
 from darc.model.snapshot import SiteReport
@@ -61,8 +62,8 @@ def tell_untimed(calls: Untimed, kind: Probes, why: str | None) -> None:
     timed; ``why`` says why breakpoints did not time these."""
     for node, missed in calls.items():
         note = f"{len(missed)} of its calls could not be timed, {THEIRS}: {_first(missed)}"
-        if not kind.can.uses_breakpoints:
-            note += "; '--probes breakpoint' can time them, if they take milliseconds"
+        if (other := kind_for_the_rest(kind)) is not None:
+            note += f"; '--probes {other.value}' can time them, if they take milliseconds"
         if why is not None:
             note += f"; darc did not by itself: {why}"
         assert node.end is not None

@@ -283,7 +283,7 @@ class App:
             return False
         try:
             debuggee, program = self.look()
-            notes = debuggee.pads.clean_up(program)
+            notes = debuggee.clean_up(program)
         except TargetError:
             if self._session is None:
                 raise
@@ -533,7 +533,7 @@ class App:
         try:
             debuggee = self._choose_debuggee(target)
             # It may share its memory with its parent.
-            debuggee.pads.clean_up(debuggee.program(), unmap=False)
+            debuggee.clean_up(debuggee.program(), unmap=False)
         finally:
             target.journal = before
 
@@ -611,7 +611,7 @@ class App:
             analysis=analysis,
             way=way,
             changed=self._tell,
-            foothold=self._stay.foothold,
+            remains=self._stay.remains,
             notes=(*notes, *elsewhere),
             progress=progress,
             spent=time.monotonic() - began,
@@ -620,7 +620,7 @@ class App:
             with progress.over(f"makes the probes for {request.spec}"):
                 session.install()
         finally:
-            self._stay.foothold = session.foothold
+            self._stay.remains = session.remains
         self._waiting.begun()
         self._request = request
         self._session = session

@@ -20,7 +20,7 @@ from darc.code.program import Program
 from darc.code.spelling import address_of, split_offset, split_spec
 from darc.code.stacks import under_way
 from darc.collectors.collector import Way
-from darc.collectors.set_collector import MOST_FUNCTIONS
+from darc.collectors.set_collector import MOST_FUNCTIONS, SetCollector
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import (
     DarcError,
@@ -258,8 +258,8 @@ def find_members(
     """
     if members.of_processes is not None:
         check_kind(members.of_processes, debuggee)
-    if debuggee.pads.room_for_set(1) is None:
-        raise UnsupportedError(debuggee.pads.no_sets)
+    if (why := SetCollector.problem(debuggee)) is not None:
+        raise UnsupportedError(why)
     entry = debuggee.entry()
     own = None if entry is None else program.module_at(entry)
     active = functools.cache(functools.partial(under_way, program, target))

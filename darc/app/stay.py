@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from darc.collectors.collector import Remains
 from darc.debuggee.debuggee import Debuggee
-from darc.pads.foothold import Foothold
 from darc.target.target import State, Target
 
 _MUCH_MEMORY = 4 << 20
@@ -20,7 +20,7 @@ class Stay:
         """``emit`` takes what the user should know."""
         self._target = target
         self._emit = emit
-        self.foothold: Foothold | None = None
+        self.remains: Remains | None = None
         """What the last session has left."""
         self._farewell: Callable[[bool], None] | None = None
 
@@ -36,23 +36,23 @@ class Stay:
 
     def give_back(self) -> None:
         """Darc's memory in the stopped program, where nothing needs it any more."""
-        foothold = self.foothold
-        if foothold is None or self._target.state is not State.STOPPED:
+        remains = self.remains
+        if remains is None or self._target.state is not State.STOPPED:
             return
-        if foothold.give_back():
-            self.foothold = None
+        if remains.give_back():
+            self.remains = None
             self._target.frames.hide_pads()
 
     def give_back_before_another(self) -> None:
         """That memory, where the debugger turns to another process meanwhile."""
-        if self.foothold is not None:
+        if self.remains is not None:
             with self._target.leaving_home() as is_left:
                 if is_left:
                     self.give_back()
 
     def tell_of_memory(self) -> None:
         """Of what stays of darc's in a program that lives on, where that is not little."""
-        left = self.foothold.size if self.foothold is not None else 0
+        left = self.remains.size if self.remains is not None else 0
         if left >= _MUCH_MEMORY:
             self._emit(
                 f"darc: up to {left >> 20} MiB of its tables stay in the program's memory, where "
@@ -62,7 +62,7 @@ class Stay:
 
     def forget_if_gone(self) -> None:
         """Where another hand has taken out what was left."""
-        if self.foothold is not None and not self.foothold.is_there():
+        if self.remains is not None and not self.remains.is_there():
             self._close()
 
     def end(self, *, lost: bool = False) -> None:
@@ -76,7 +76,7 @@ class Stay:
             leave(lost)
 
     def _close(self) -> None:
-        if self.foothold is not None:
-            self.foothold.close()
-            self.foothold = None
+        if self.remains is not None:
+            self.remains.close()
+            self.remains = None
             self._target.frames.hide_pads()

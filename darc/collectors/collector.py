@@ -18,7 +18,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol
 
 from darc.code.architecture import FunctionCode
 from darc.code.program import Program
@@ -35,7 +35,6 @@ from darc.collectors.duties import (
 from darc.debuggee.debuggee import Debuggee
 from darc.model.ftree import Fnode
 from darc.model.parameters import Parameters, Probes
-from darc.pads.foothold import Foothold
 from darc.target.outcome import Outcome
 from darc.target.target import Target
 
@@ -69,11 +68,33 @@ class Listener(Protocol):
         """The program is about to end: the last moment to look."""
 
 
+class Remains(Protocol):
+    """What stays of an analysis in what was debugged, for the next one: memory, say. No probe leads
+    there any more."""
+
+    @property
+    def identity(self) -> int:
+        """That of the :class:`~darc.debuggee.debuggee.Debuggee` that it is in."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that are mapped for it in the program, used or not; 0 where that is no matter."""
+
+    def is_there(self) -> bool:
+        """Whether it has not gone with what it stood in."""
+
+    def give_back(self) -> bool:
+        """All threads stand still: takes it away, where nothing can need it. ``False``: not now."""
+
+    def close(self) -> None:
+        """What it stood in is gone, or it is not used any more."""
+
+
 @dataclass(frozen=True)
 class Assignment:
     """What a collector is made for: the calls of ``root``'s function, which the user knows as
-    ``spec``, in ``program`` of ``debuggee``. ``note`` takes what the user should know; ``foothold``
-    is what an earlier analysis may have left in the debuggee."""
+    ``spec``, in ``program`` of ``debuggee``. ``note`` takes what the user should know; ``remains``
+    are what an earlier analysis may have left in the debuggee, by whatever kind of probes."""
 
     target: Target
     program: Program
@@ -83,18 +104,9 @@ class Assignment:
     parameters: Parameters
     listener: Listener
     note: Callable[[str], None]
-    foothold: Foothold | None = None
+    remains: Remains | None = None
     progress: Callable[[str], None] = lambda _: None
     """Is told what is done, where that may take long. The program stands still."""
-
-
-@runtime_checkable
-class HasFoothold(Protocol):
-    """A collector that leaves something in the debuggee, for the next analysis."""
-
-    @property
-    def foothold(self) -> Foothold | None:
-        """That."""
 
 
 class Collector(ABC):
@@ -113,6 +125,12 @@ class Collector(ABC):
         self._parameters = assignment.parameters
         self._listener = assignment.listener
         self._note = assignment.note
+        self._remains = assignment.remains
+
+    @property
+    def remains(self) -> Remains | None:
+        """What is there for the next analysis: of one that leaves nothing, what it has found."""
+        return self._remains
 
     outlives: ClassVar[bool] = False
     """Whether what was counted can be read when the program is gone."""

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from darc.agent.layout import Room
 from darc.code.program import Program
+from darc.collectors.collector import Remains
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import PadsImpossibleError
+from darc.pads.backend import PadBackend
 from darc.pads.foothold import Foothold
 
 _MOST_EARLIER = 8
@@ -18,12 +20,23 @@ class Footing:
     """That of one analysis in ``debuggee``; ``note`` takes what the user should know."""
 
     def __init__(
-        self, debuggee: Debuggee, foothold: Foothold | None, note: Callable[[str], None]
+        self,
+        debuggee: Debuggee,
+        backend: PadBackend,
+        earlier: Remains | None,
+        note: Callable[[str], None],
     ) -> None:
+        """``earlier`` are what another analysis has left there, a foothold or something else."""
         self._debuggee = debuggee
+        self._backend = backend
         self._note = note
-        self.foothold = foothold
-        """What stays there for the next analysis; ``None``: there is none, or not any more."""
+        self.remains = earlier
+        """What stays there for the next analysis; ``None``: there is nothing, or not any more."""
+
+    @property
+    def foothold(self) -> Foothold | None:
+        """The one that is there."""
+        return self.remains if isinstance(self.remains, Foothold) else None
 
     def take(self, program: Program, room: Room, resolution: int) -> Foothold:
         """One with that much ``room`` in its tables: an agent is in the debuggee.
@@ -31,21 +44,21 @@ class Footing:
         Raises:
             PadsImpossibleError: there can be none.
         """
-        known = self.foothold
-        is_ours = known is not None and known.identity == self._debuggee.identity
+        remains, known = self.remains, self.foothold
+        is_ours = remains is not None and remains.identity == self._debuggee.identity
         if known is not None and is_ours and known.is_usable(room):
             known.reopen(program, resolution)
             return known
-        if known is not None and is_ours and not known.give_back():
-            known.close()
-        self.foothold = None  # also where there is to be no other one
-        new = self._debuggee.pads.new_foothold(program, room)
+        if remains is not None and is_ours and not remains.give_back():
+            remains.close()
+        self.remains = None  # also where there is to be no other one
+        new = self._backend.new_foothold(program, room)
         earlier = new.earlier(known if is_ours else None)
         if earlier >= _MOST_EARLIER:
             earlier = new.earlier(patient=True)
         self._tell_earlier(earlier)
         new.install(resolution)
-        self.foothold = new
+        self.remains = new
         return new
 
     def _tell_earlier(self, number: int) -> None:

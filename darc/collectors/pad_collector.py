@@ -14,7 +14,7 @@ from darc.agent.memory import AgentMemory
 from darc.code.architecture import FunctionCode
 from darc.collectors.ahead import Ahead
 from darc.collectors.callees import Callees
-from darc.collectors.collector import Assignment, Collector
+from darc.collectors.collector import Assignment, Collector, Remains
 from darc.collectors.doorbell import Doorbell
 from darc.collectors.faulthandlers import FaultHandlers
 from darc.collectors.footing import Footing
@@ -27,7 +27,7 @@ from darc.collectors.suspension import Suspension
 from darc.collectors.tablegrowth import TableGrowth
 from darc.collectors.wholeops import PadOps
 from darc.debuggee.debuggee import Debuggee
-from darc.model.errors import DarcError, TargetError, UnsupportedError
+from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
 from darc.model.parameters import Loops, Probes
 from darc.pads.backend import BellOutcome
 from darc.pads.foothold import Foothold
@@ -36,6 +36,9 @@ from darc.target.outcome import Outcome
 
 WATCHED = "darc watches it itself"
 """Why what a guard stands at is not timed."""
+
+NO_PADS = "there can be none in what is debugged"
+"""Why, of a debuggee that has no backend for them."""
 
 
 class PadCollector(Collector):
@@ -52,13 +55,20 @@ class PadCollector(Collector):
     """Whether calls do not count that stops have held up."""
 
     @staticmethod
+    def problem(debuggee: Debuggee) -> str | None:
+        return NO_PADS if debuggee.pads is None else None
+
+    @staticmethod
     def risk(debuggee: Debuggee) -> str | None:
-        return debuggee.pads.risk()
+        return NO_PADS if debuggee.pads is None else debuggee.pads.risk()
 
     def __init__(self, assignment: Assignment) -> None:
         super().__init__(assignment)
-        self._backend = assignment.debuggee.pads
-        self._footing = Footing(self._debuggee, assignment.foothold, self._note)
+        backend = assignment.debuggee.pads
+        if backend is None:
+            raise PadsImpossibleError(NO_PADS)
+        self._backend = backend
+        self._footing = Footing(self._debuggee, backend, assignment.remains, self._note)
         self._losses = Losses(self._loss_texts)
         self._handlers = FaultHandlers(self._program, self._backend, self._note)
         keeps = self._measures_over_stops and self._debuggee.is_readable_while_it_runs
@@ -76,8 +86,12 @@ class PadCollector(Collector):
         self._doorbell: Doorbell
 
     @property
+    def remains(self) -> Remains | None:
+        return self._footing.remains
+
+    @property
     def foothold(self) -> Foothold | None:
-        """What stays there for the next analysis."""
+        """What its pads stand on."""
         return self._footing.foothold
 
     def own_back(self, word: int) -> int | None:

@@ -19,8 +19,9 @@ from darc.collectors.collector import Assignment, Way
 from darc.collectors.losses import LOSSES
 from darc.collectors.manyduties import TimesSets
 from darc.collectors.memberpads import LONGEST_STOP, MemberPads
-from darc.collectors.pad_collector import PadCollector
+from darc.collectors.pad_collector import NO_PADS, PadCollector
 from darc.collectors.setcount import SetCounting
+from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import DarcError, UnsupportedError
 from darc.model.ftree import Function
 from darc.pads.foothold import Foothold
@@ -53,6 +54,13 @@ class SetCollector(PadCollector, TimesSets):
         """How one for these ``functions`` is made; see there."""
         make = functools.partial(cls, functions=functions, runs=runs, progress=progress)
         return Way(cls, make)
+
+    @staticmethod
+    def problem(debuggee: Debuggee) -> str | None:
+        pads = debuggee.pads
+        if pads is None:
+            return NO_PADS
+        return pads.no_sets if pads.room_for_set(1) is None else None
 
     def __init__(
         self,

@@ -49,8 +49,7 @@ class WalkCollector(SetCollector, Walks):
 
     @staticmethod
     def problem(debuggee: Debuggee) -> str | None:
-        has_sets = debuggee.pads.room_for_set(1) is not None
-        has_sets &= debuggee.is_readable_while_it_runs
+        has_sets = SetCollector.problem(debuggee) is None and debuggee.is_readable_while_it_runs
         return None if has_sets else "'darc walk' is for processes"
 
     def __init__(self, assignment: Assignment, goes_below: bool) -> None:

@@ -16,6 +16,9 @@ WAYS: Mapping[Probes, Way] = {
 }
 """By the kind of probes, in the order in which ``auto`` tries them."""
 
+_FOR_THE_REST: Mapping[Probes, Probes] = {Probes.PAD: Probes.BREAKPOINT}
+"""By the kind that may find no room at a call, which kind always has some."""
+
 
 def ways_of(probes: Probes, own: Way | None) -> tuple[Way, ...]:
     """What ``probes`` tries, one after the other. A way of one analysis's ``own`` takes the place
@@ -25,9 +28,9 @@ def ways_of(probes: Probes, own: Way | None) -> tuple[Way, ...]:
     return (own if own is not None and own.collector.kind is probes else WAYS[probes],)
 
 
-def kind_for_the_rest() -> Probes:
-    """What times calls that another kind could not."""
-    return next(kind for kind in WAYS if kind.can.uses_breakpoints)
+def kind_for_the_rest(kind: Probes) -> Probes | None:
+    """What times calls that probes of this kind could not; ``None``: nothing does."""
+    return _FOR_THE_REST.get(kind)
 
 
 def way_instead(

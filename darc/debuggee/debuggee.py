@@ -1,8 +1,8 @@
 """What is debugged: a process of this machine, or a kernel.
 
 Descent, votes, tables and pads are the same everywhere. What differs is here: where code comes
-from, what may be timed, whose calls count, and what stops it. How pads live there is the matter of
-its :class:`~darc.pads.backend.PadBackend`.
+from, what may be timed, whose calls count, and what stops it. How pads live there, where there may
+be any, is the matter of its :class:`~darc.pads.backend.PadBackend`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,14 @@ class Debuggee(ABC):
     """One process or kernel that a debugger has stopped."""
 
     @property
-    @abstractmethod
-    def pads(self) -> PadBackend:
-        """How pads live there."""
+    def pads(self) -> PadBackend | None:
+        """How pads live there; ``None``: there can be none."""
+        return None
+
+    def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
+        """Takes out what a debugger that was killed left there, as
+        :meth:`~darc.pads.backend.PadBackend.clean_up` does."""
+        return [] if self.pads is None else self.pads.clean_up(program, unmap=unmap)
 
     @property
     @abstractmethod

@@ -48,8 +48,7 @@ class Ability:
     keeps_ops: bool
     """Calls are kept whole, with what was timed in them."""
     uses_breakpoints: bool
-    """The debugger's breakpoints stand where calls are timed, for which there is always room:
-    calls that no other kind can time are timed by these, where they are long."""
+    """The debugger's breakpoints stand where calls are timed, which stops the program at each."""
 
 
 _ABILITIES: Mapping[Probes, Ability] = {

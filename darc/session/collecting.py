@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from darc.collectors.collector import Assignment, Collector, HasFoothold, Way
+from darc.collectors.collector import Assignment, Collector, Remains, Way
 from darc.collectors.ways import kind_for_the_rest, way_instead, ways_of
 from darc.model.errors import ProbesImpossibleError
 from darc.model.parameters import Probes
-from darc.pads.foothold import Foothold
 
 
 class Collecting:
@@ -19,7 +18,7 @@ class Collecting:
     def __init__(self, assignment: Assignment, own: Way | None) -> None:
         self._assignment = assignment
         self._own = own
-        self.foothold: Foothold | None = assignment.foothold
+        self.remains: Remains | None = assignment.remains
         """What stays in the debuggee, for the next analysis of it."""
         self.instead: str | None = None
         """Why another way was taken than the one that ``auto`` tries first."""
@@ -44,16 +43,17 @@ class Collecting:
         note(self.instead)
         put_in(way)
 
-    def for_the_rest(self) -> Way:
-        """The way that times calls which a collector that has counted could not."""
-        (way,) = ways_of(kind_for_the_rest(), self._own)
+    def for_the_rest(self, before: Collector) -> Way:
+        """The way that times calls which ``before``, which has counted, could not."""
+        kind = kind_for_the_rest(before.kind)
+        assert kind is not None
+        (way,) = ways_of(kind, self._own)
         return way
 
     def new(self, way: Way) -> Collector:
         """One that is made so."""
-        return way.new(replace(self._assignment, foothold=self.foothold))
+        return way.new(replace(self._assignment, remains=self.remains))
 
     def leaves(self, collector: Collector) -> None:
         """It was put in, or could not be: what it has put there is the next one's."""
-        if isinstance(collector, HasFoothold):
-            self.foothold = collector.foothold
+        self.remains = collector.remains

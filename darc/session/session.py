@@ -24,7 +24,7 @@ from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.code.source_lines import add_lines
 from darc.code.spelling import instead
-from darc.collectors.collector import Assignment, Collector, Way
+from darc.collectors.collector import Assignment, Collector, Remains, Way
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import (
@@ -37,7 +37,6 @@ from darc.model.ftree import Fnode
 from darc.model.parameters import OnFinish, Parameters
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import EXECUTED, TIME_IS_UP, Status
-from darc.pads.foothold import Foothold
 from darc.saved.storage import Stored
 from darc.session.collecting import Collecting
 from darc.session.figures import RunFigures
@@ -77,14 +76,14 @@ class Session:
         parameters: Parameters,
         analysis: Callable[[Subject], Analysis],
         changed: Callable[[Message], None],
-        foothold: Foothold | None = None,
+        remains: Remains | None = None,
         notes: Iterable[str] = (),
         way: Way | None = None,
         progress: Callable[[str], None] = lambda _: None,
         spent: float = 0.0,
     ) -> None:
         """``entry`` is the address of f0, which the user knows as ``spec``. ``analysis`` makes what
-        the session is for; ``foothold`` is what an earlier one has left; ``notes`` are told
+        the session is for; ``remains`` are what an earlier one has left; ``notes`` are told
         first. ``way`` is how to collect, where that is one for that analysis alone: it takes the
         place of that of its kind. ``progress`` is told what is done at stops that may take long.
         ``spent`` seconds of its time limit are over."""
@@ -113,7 +112,7 @@ class Session:
             parameters=parameters,
             listener=self,
             note=self.notes.append,
-            foothold=foothold,
+            remains=remains,
             progress=progress,
         )
         self._collecting = Collecting(assignment, way)
@@ -139,9 +138,9 @@ class Session:
         Raises:
             DarcError: it cannot be; whatever was changed was undone.
         """
-        if self.foothold is None or self.foothold.identity != self.debuggee.identity:
+        if self.remains is None or self.remains.identity != self.debuggee.identity:
             # Before f0's code is read.
-            self._taken_out = self.debuggee.pads.clean_up(self.program)
+            self._taken_out = self.debuggee.clean_up(self.program)
             self.notes += self._taken_out
         code = self.program.function(self._entry)
         if not code.parts:
@@ -199,9 +198,9 @@ class Session:
             self.collector.remove()
 
     @property
-    def foothold(self) -> Foothold | None:
+    def remains(self) -> Remains | None:
         """What stays in the process, for the next analysis of it."""
-        return self._collecting.foothold
+        return self._collecting.remains
 
     def modules_changed(self) -> None:
         """The program has loaded or unloaded a file, or executes another one."""
@@ -584,7 +583,7 @@ class Session:
     def _fall_back(self) -> Outcome:
         """The next way takes the place of the one that has collected, where it does no harm."""
         before = self.collector
-        way = self._collecting.for_the_rest()
+        way = self._collecting.for_the_rest(before)
         why = way.collector.risk_of_fall_back(self.debuggee) or self.analysis.why_no_fall_back()
         if why is None:
             try:

@@ -153,6 +153,20 @@ def test_what_reads_instructions_knows_nothing_but_values() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_what_is_for_all_collectors_knows_no_pads() -> None:
+    """They are one way to count: the seam has no word of theirs. What comes above these floors
+    has none either, as its folders say."""
+    (name, seam), *_ = groups("collectors")
+    assert name == "for all"
+    wrong = [
+        str(one)
+        for file in seam
+        for one in imports(Path(f"darc/collectors/{file}.py"))
+        if home(one.name) == "pads" or one.name == "darc.collectors.footing"
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_breakpoints_know_nothing_of_pads() -> None:
     """Nor these of them: two ways to count, behind one seam."""
     of = {

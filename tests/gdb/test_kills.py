@@ -173,7 +173,7 @@ leftbehind.references = led_to
 """As if a word on a stack led into each agent that was left behind, as a handler's frame may."""
 
 TELL_OF_THE_AGENT = """
-tables = app.session.foothold.tables
+tables = app.session.remains.tables
 may = tables.get("may_read_fs")
 print(f"agent: {bool(tables.is_measured)} {bool(may)} {tables.full_cost > 0}")
 """

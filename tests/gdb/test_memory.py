@@ -235,7 +235,7 @@ PID = gdb.selected_inferior().pid
 
 def of_pads():
     \"\"\"What tells of the places of pads, given up together when half of the room is used.\"\"\"
-    foothold = darc_gdb.APP._stay.foothold
+    foothold = darc_gdb.APP._stay.remains
     pads = [] if foothold is None else foothold._pads
     parts = [part for pad in pads for part in (pad, pad.rows, pad.frames, *pad.frames)]
     return sum(map(gc.is_tracked, parts))
@@ -311,7 +311,7 @@ data = [r for r in procfs.regions(PID) if "/server-" in r.path and "w" in r.perm
 
 def keep(number):
     \"\"\"As a frame does on whose place other frames were: what they left stays for a while.\"\"\"
-    for area in darc_gdb.APP._stay.foothold._areas:
+    for area in darc_gdb.APP._stay.remains._areas:
         word = area.base + area.used - 8
         place = data.end - 64 + number % 8 * 8
         gdb.selected_inferior().write_memory(place, word.to_bytes(8, "little"))
@@ -361,7 +361,7 @@ for number in range(5):
     said = gdb.execute("continue", to_string=True)
     said += gdb.execute("darc report", to_string=True)
     print("burn:", "lookup → burn" in said, "told:", "as many calls were timed" in said)
-    for pool in darc_gdb.APP._stay.foothold.landings:  # as if others had them
+    for pool in darc_gdb.APP._stay.remains.landings:  # as if others had them
         words = range(returns._SITES, returns._CALLERS)
         raw = b"".join(number.to_bytes(8, "little") for number in words)
         darc_gdb.APP._target.memory.write(pool._word(words.start), raw)
@@ -376,7 +376,7 @@ import darc_gdb
 from darc.pads import returns
 
 gdb.execute("darc start handle --peak >400us --start-ops 200", to_string=True)
-for pool in darc_gdb.APP._stay.foothold.landings:  # as if a search had taken them on its way
+for pool in darc_gdb.APP._stay.remains.landings:  # as if a search had taken them on its way
     words = range(returns._SITES, returns._CALLERS)
     raw = b"".join(number.to_bytes(8, "little") for number in words)
     darc_gdb.APP._target.memory.write(pool._word(words.start), raw)

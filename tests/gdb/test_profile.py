@@ -423,11 +423,11 @@ def test_functions_that_are_called_too_often_go_out(tmp_path: Path) -> None:
     assert re.search(r"compare \(out at \d+\.\ds\)$", done.gdb, re.M)
 
 
-USED = "print('used', sum(one.used for one in app._stay.foothold.landings))"
+USED = "print('used', sum(one.used for one in app._stay.remains.landings))"
 
 FILL = """
 from darc.pads import returns
-pool = app._stay.foothold.landings[0]
+pool = app._stay.remains.landings[0]
 for number in range(returns._CALLERS, returns._COUNT):
     if not pool._back(number):
         app._target.memory.write(pool._word(number), (0x1234).to_bytes(8, "little"))

@@ -53,7 +53,7 @@ threading.Thread(target=end, daemon=True).start()
 
 POISON = """
 from darc.pads import returns
-foothold = app._stay.foothold
+foothold = app._stay.remains
 assert foothold.landings and sum(one.used for one in foothold.landings) > 2
 kept = [page for one in foothold.landings for page in one.kept()]
 assert sum(map(len, kept)) <= 65536

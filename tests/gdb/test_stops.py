@@ -58,7 +58,7 @@ PARKED = """
 import gdb
 from darc_gdb import APP
 
-gdb.Breakpoint(f"*{APP._stay.foothold.symbol('darc_parked'):#x}", temporary=True)
+gdb.Breakpoint(f"*{APP._stay.remains.symbol('darc_parked'):#x}", temporary=True)
 """
 
 

@@ -204,8 +204,8 @@ def interrupt_at(
         while not done.wait(0.005):
             session = app.session
             if session is not None and session.alive and session.collector.counting.seen >= wanted:
-                assert session.foothold is not None
-                os.kill(session.foothold.identity, signal.SIGSTOP)
+                assert session.remains is not None
+                os.kill(session.remains.identity, signal.SIGSTOP)
                 return
 
     threading.Thread(target=watch, daemon=True).start()

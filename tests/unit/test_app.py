@@ -282,7 +282,7 @@ def test_the_debugger_lets_go_of_a_program_that_runs(user: User) -> None:
 @pytest.mark.parametrize(("size", "is_told"), [(2 << 20, False), (13 << 20, True)])
 def test_memory_that_stays_in_a_program_is_told_of(user: User, size: int, is_told: bool) -> None:
     foothold = SimpleNamespace(size=size, give_back=lambda: False, close=lambda: None)
-    user.app._stay.foothold = cast(Any, foothold)
+    user.app._stay.remains = cast(Any, foothold)
     user.target.was_attached = True
     user.app.on_leave()
     assert ("up to 13 MiB of its tables stay in the program's memory" in user.said) == is_told

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+import darc.pads.foothold
 from darc.agent import compiled
 from darc.agent.contexts import ThreadContexts
 from darc.agent.layout import plan, room_for
@@ -56,6 +57,7 @@ class Debuggee:
         return lambda: False
 
 
+@darc.pads.foothold.Foothold.register
 class Foothold:
     """Where the tables are, and whether they still are."""
 
@@ -129,7 +131,7 @@ class World:
                 parameters=Parameters(),
                 listener=self,
                 note=self.notes.append,
-                foothold=cast(Any, Foothold()),
+                remains=cast(Any, Foothold()),
             )
         )
         self.foothold = cast(Foothold, self.collector.foothold)

@@ -160,7 +160,7 @@ def test_what_an_earlier_debugger_had_left_is_told_at_once(
 ) -> None:
     """Before the program goes on, and in the report."""
     taken_out = "an earlier debugger had left 2 probes in the program: they were taken out"
-    monkeypatch.setattr(Pads, "clean_up", lambda *_: [taken_out])
+    monkeypatch.setattr(Pads, "clean_up", lambda *_, **__: [taken_out])
     session = Bench(assembled(PLAIN)).install().session
     assert taken_out in session.openings
     assert taken_out in session.snapshot().notes

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from darc.collectors.collector import Way
 from darc.collectors.pad_collector import PadCollector
+from darc.collectors.set_collector import SetCollector
+from darc.collectors.walk_collector import WalkCollector
 from darc.collectors.ways import WAYS, kind_for_the_rest, way_instead, ways_of
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import UnsupportedError
@@ -58,9 +61,20 @@ def test_of_several_others_the_first_that_does_no_harm_is_taken() -> None:
 
 
 def test_breakpoints_take_the_place_of_pads() -> None:
-    assert kind_for_the_rest() is Probes.BREAKPOINT
+    assert kind_for_the_rest(Probes.PAD) is Probes.BREAKPOINT
+    assert kind_for_the_rest(Probes.BREAKPOINT) is None
     found = way_instead(PADS, [BREAKPOINTS], WHY, debuggee(), "serve")
     assert found == (BREAKPOINTS, "no pads, but breakpoints: it forbids code")
+
+
+def test_what_is_debugged_need_not_know_pads() -> None:
+    none = cast(Debuggee, cast(Any, SimpleNamespace(pads=None)))
+    for collector in (PadCollector, SetCollector, WalkCollector):
+        assert collector.problem(none) is not None
+    why = PADS.collector.risk(none)
+    assert why is not None
+    found = way_instead(PADS, [BREAKPOINTS], why, debuggee(), "serve")
+    assert found == (BREAKPOINTS, "no pads, but breakpoints: there can be none in what is debugged")
 
 
 def test_not_where_they_do_harm() -> None:
