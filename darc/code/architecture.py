@@ -254,6 +254,28 @@ class CodeReader(Protocol[Own]):
         """Where a call leads that says so itself, and returns to ``back``, which ``code`` stands
         before: :attr:`PATCH_LENGTH` bytes of it; ``None``: there is none."""
 
+    CALL_THROUGH: int
+    """Bytes of a call through a word that stands near."""
+
+    def ends_in_call_through(self, code: bytes) -> bool:
+        """Whether ``code``, :attr:`CALL_THROUGH` bytes, looks as if it ends in a call through a
+        register or such a word."""
+
+    def led_to(self, code: bytes, start: int) -> Iterator[tuple[int, int]]:
+        """Where direct calls and jumps are in code that is at ``start``, and where they lead. What
+        looks like one in the middle of another instruction is among them: it leads nowhere."""
+
+    def led_through(self, code: bytes, start: int) -> Iterator[int]:
+        """The words of the same file that calls go through, as those of ``-fno-plt`` do;
+        likewise."""
+
+    def pointed_to(self, code: bytes, start: int) -> Iterator[int]:
+        """What the code takes the address of, as of a function that it hands on; likewise."""
+
+    def splits_stack(self, code: bytes) -> bool:
+        """Whether ``code``, a function's first, looks at how much of its stack is left, which
+        grows in pieces (-fsplit-stack)."""
+
     def plt_slot(self, code: bytes, address: int) -> int | None:
         """Which GOT slot a PLT entry with this ``code`` jumps through; ``None``: it is none."""
 

@@ -12,19 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from darc.code.modules import Module
 from darc.code.patterns import Chosen
+from darc.code.processor import led_through, led_to, pointed_to
 from darc.code.program import Program
 from darc.code.scans import scans
 from darc.model.errors import TargetError
 from darc.model.ftree import Function
-
-_FAR = re.compile(rb"[\xe8\xe9](?=....)", re.DOTALL)
-"""The opcode of a direct call or a jump to somewhere far, with how far it is behind it."""
-
-_ADDRESS = re.compile(rb"[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](?=....)", re.DOTALL)
-"""``lea`` of something by how far it is behind the instruction, without that."""
-
-_THROUGH = re.compile(rb"\xff\x15(?=....)", re.DOTALL)
-"""A call through a word, without how far that is behind it."""
 
 _RUNTIME = re.compile(
     r"(libc|libpthread|libm|libstdc\+\+|libgcc_s|ld)([-.].*)?\.so|ld-(linux|musl)|libc\.musl|\[vdso\]"
@@ -135,11 +127,11 @@ def _outward(program: Program, active: Iterable[int], *, across: bool) -> Iterat
         yield start
         code = module.image.loaded(start - module.bias, end - start) or b""
         starts = codes[module.start].starts
-        led_to = [to for _, to in _led_to(code, start)]
-        ready += (to for to in led_to if to in starts and to not in seen)
-        ready += (to for to in _pointed_to(code, start) if to in starts and to not in seen)
+        ahead = [to for _, to in led_to(code, start)]
+        ready += (to for to in ahead if to in starts and to not in seen)
+        ready += (to for to in pointed_to(code, start) if to in starts and to not in seen)
         if across:
-            ready += _elsewhere(program, module, (to for to in led_to if to not in starts))
+            ready += _elsewhere(program, module, (to for to in ahead if to not in starts))
 
 
 def _elsewhere(program: Program, module: Module, targets: Iterable[int]) -> Iterator[int]:
@@ -187,7 +179,7 @@ def called_by_loops(
         start, end = place
         seen.add(start)
         code = own.image.loaded(start - own.bias, end - start) or b""
-        targets = (to for _, to in _led_to(code, start) if own.start <= to < own.end)
+        targets = (to for _, to in led_to(code, start) if own.start <= to < own.end)
         for target in (*targets, *_led_through(program, own, code, start)):
             if program.linkage.names_of(target).isdisjoint(names):
                 continue
@@ -199,9 +191,7 @@ def called_by_loops(
 
 def _led_through(program: Program, own: Module, code: bytes, start: int) -> Iterator[int]:
     """Where calls lead that go through a word of the file, as those of ``-fno-plt`` do."""
-    for match in _THROUGH.finditer(code):
-        at = match.end()
-        word = start + at + 4 + int.from_bytes(code[at : at + 4], "little", signed=True)
+    for word in led_through(code, start):
         if own.start <= word < own.end:
             with contextlib.suppress(TargetError):
                 yield int.from_bytes(program.read(word, 8), "little")
@@ -217,28 +207,12 @@ def callers_of(program: Program, function: Function) -> list[Function]:
         assert module is not None
         code = module.image.loaded(segment.address, segment.size) or b""
         start = segment.address + module.bias
-        for at, target in _led_to(code, start):
+        for at, target in led_to(code, start):
             if target == function.address:
                 caller = program.names.function_at(at)
                 found[caller.address] = caller
     found.pop(function.address, None)
     return list(found.values())
-
-
-def _led_to(code: bytes, start: int) -> Iterator[tuple[int, int]]:
-    """Where direct calls and jumps are in code that is at ``start``, and where they lead. What
-    looks like one in the middle of another instruction is among them: it leads nowhere."""
-    for match in _FAR.finditer(code):
-        at = match.start()
-        far = int.from_bytes(code[at + 1 : at + 5], "little", signed=True)
-        yield start + at, start + at + 5 + far
-
-
-def _pointed_to(code: bytes, start: int) -> Iterator[int]:
-    """What the code takes the address of, as of a function that it hands on."""
-    for match in _ADDRESS.finditer(code):
-        at = match.end()
-        yield start + at + 4 + int.from_bytes(code[at : at + 4], "little", signed=True)
 
 
 def _modules(program: Program, functions: Iterable[Function]) -> Sequence[Module]:

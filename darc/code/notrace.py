@@ -6,6 +6,13 @@ import re
 
 from darc.code.labels import LABEL, is_inside_another
 from darc.code.looks import LOOKS
+from darc.code.processor import (
+    CALL_THROUGH,
+    PATCH_LENGTH,
+    called_before,
+    ends_in_call_through,
+    splits_stack,
+)
 from darc.code.program import Program
 from darc.model.errors import TargetError
 from darc.model.ftree import CallKind, Function
@@ -80,11 +87,8 @@ SPLIT = "its stack grows in pieces (-fsplit-stack): it may go on in another one"
 """Why no function is timed that begins with a look at how much of its stack is left: where that is
 too little ``__morestack`` calls it once more, behind its own call of that."""
 
-_SPLITS = re.compile(rb"\x64(\x48\x3b\x24|\x4c\x3b[\x14\x1c])\x25\x70\0\0\0")
-"""``cmp rsp, fs:0x70``, or that of r10 or r11, where the stack's end stands (``__private_ss``)."""
-
 _PROLOGUE = 32
-"""Bytes that hold that: at most ``endbr64`` and a ``lea`` stand before it."""
+"""Bytes that hold that."""
 
 _TAIL_DEPTH = 4
 """How many tail calls in a row are followed to a notrace callee."""
@@ -157,7 +161,7 @@ def entered_otherwise(program: Program, function: Function) -> str | None:
 def _splits(program: Program, address: int) -> bool:
     """Whether a function begins with a look at the end of its stack."""
     try:
-        return _SPLITS.search(program.read(address, _PROLOGUE)) is not None
+        return splits_stack(program.read(address, _PROLOGUE))
     except TargetError:
         return False
 
@@ -165,12 +169,11 @@ def _splits(program: Program, address: int) -> bool:
 def _follows_call(program: Program, address: int) -> bool:
     """Whether the bytes before ``address`` look like a call that returns to it."""
     try:
-        before = program.read(address - 6, 6)
+        before = program.read(address - CALL_THROUGH, CALL_THROUGH)
     except TargetError:
         return False  # nothing stands there
-    if before[1] == 0xE8:
-        return program.is_code(address + int.from_bytes(before[2:], "little", signed=True))
-    return before[:2] == b"\xff\x15" or (before[4] == 0xFF and 0xD0 <= before[5] <= 0xD7)
+    target = called_before(before[-PATCH_LENGTH:], address)
+    return ends_in_call_through(before) if target is None else program.is_code(target)
 
 
 def _ends_in_a_look(program: Program, address: int, depth: int) -> bool:
