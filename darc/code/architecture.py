@@ -276,6 +276,12 @@ class CodeReader(Protocol[Own]):
         """Whether ``code``, a function's first, looks at how much of its stack is left, which
         grows in pieces (-fsplit-stack)."""
 
+    EXCEPTION_RETURN: re.Pattern[bytes]
+    """How a function ends that lands an exception, as only gcc's ``__builtin_eh_return`` does."""
+    SANDBOX_CALL: re.Pattern[bytes]
+    """Code that makes the system calls ``prctl`` and ``seccomp``, or the one that its caller names,
+    as libc's ``prctl`` and ``syscall`` do."""
+
     def plt_slot(self, code: bytes, address: int) -> int | None:
         """Which GOT slot a PLT entry with this ``code`` jumps through; ``None``: it is none."""
 
@@ -412,16 +418,10 @@ class Convention(Protocol):
 
 
 class FrameRegisters(Protocol):
-    """What frame information says in numbers that are a processor's own (DWARF's), and which code
-    it is that it does not tell of."""
+    """What frame information (DWARF's) says in numbers that are a processor's own."""
 
     NAMES: Mapping[int, str]
     """Of the registers that a CFA may be told from, by their numbers."""
     FRAME_POINTER: int
     RETURN_ADDRESS: int
     """The column of rows that tells whether there is a caller to return to."""
-    EXCEPTION_RETURN: re.Pattern[bytes]
-    """How a function ends that lands an exception, as only gcc's ``__builtin_eh_return`` does."""
-    SANDBOX_CALL: re.Pattern[bytes]
-    """Code that makes the system calls ``prctl`` and ``seccomp``, or the one that its caller names,
-    as libc's ``prctl`` and ``syscall`` do."""

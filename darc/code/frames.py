@@ -25,7 +25,7 @@ from darc.code.damaged import where_damaged
 from darc.code.debug_file import LARGEST_UNPACKED, DebugFile
 from darc.code.frame_rule import FrameRule
 from darc.code.headers import NOBITS, Headers, Segment, segment_at
-from darc.code.processor import FRAME_AT_ENTRY, FRAMES
+from darc.code.processor import EXCEPTION_RETURN, FRAME_AT_ENTRY, FRAMES, SANDBOX_CALL
 
 if not hasattr(CallFrameInfo, "_parse_entry_at"):
     raise ImportError(
@@ -154,14 +154,14 @@ class FrameDescriptions:
     def exception_returns(self) -> list[int]:
         """Entries of the functions that end as only gcc's ``__builtin_eh_return`` does: the
         unwinder's, which a stripped program does not name."""
-        return self._functions_with(FRAMES.EXCEPTION_RETURN)
+        return self._functions_with(EXCEPTION_RETURN)
 
     @where_damaged(list)
     def sandbox_entries(self) -> list[int]:
         """Entries of the functions that make the system calls ``prctl`` and ``seccomp``, or the one
         that their caller names, as libc's ``prctl`` and ``syscall`` do, which a stripped static
         program does not name."""
-        return self._functions_with(FRAMES.SANDBOX_CALL)
+        return self._functions_with(SANDBOX_CALL)
 
     def _functions_with(self, code: re.Pattern[bytes]) -> list[int]:
         found: set[int] = set()

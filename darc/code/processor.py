@@ -38,6 +38,7 @@ called_before = READER.called_before
 CALL_THROUGH, ends_in_call_through = READER.CALL_THROUGH, READER.ends_in_call_through
 led_to, led_through, pointed_to = READER.led_to, READER.led_through, READER.pointed_to
 splits_stack = READER.splits_stack
+EXCEPTION_RETURN, SANDBOX_CALL = READER.EXCEPTION_RETURN, READER.SANDBOX_CALL
 ends_in_call = READER.ends_in_call
 plt_slot = READER.plt_slot
 is_lazy_binding = READER.is_lazy_binding

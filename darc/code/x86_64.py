@@ -38,6 +38,8 @@ from darc.code.x86_64_faults import may_learn_place as may_learn_place
 from darc.code.x86_64_faults import may_raise as may_raise
 from darc.code.x86_64_return_slot import is_looked_at as is_looked_at
 from darc.code.x86_64_scans import CALL_THROUGH as CALL_THROUGH
+from darc.code.x86_64_scans import EXCEPTION_RETURN as EXCEPTION_RETURN
+from darc.code.x86_64_scans import SANDBOX_CALL as SANDBOX_CALL
 from darc.code.x86_64_scans import ends_in_call_through as ends_in_call_through
 from darc.code.x86_64_scans import led_through as led_through
 from darc.code.x86_64_scans import led_to as led_to

@@ -18,6 +18,14 @@ _SPLITS = re.compile(rb"\x64(\x48\x3b\x24|\x4c\x3b[\x14\x1c])\x25\x70\0\0\0")
 """``cmp rsp, fs:0x70``, or that of r10 or r11, where the stack's end stands (``__private_ss``).
 At most ``endbr64`` and a ``lea`` stand before it."""
 
+EXCEPTION_RETURN = re.compile(rb"\x48\x89\xcc\x59\xff\xe1")  # mov rsp, rcx; pop rcx; jmp rcx
+
+SANDBOX_CALL = re.compile(
+    rb"\xb8(?:\x9d\0\0\0|\x3d\x01\0\0).{0,24}?\x0f\x05|\x48\x89\xf8[^\xc3]{0,40}?\x0f\x05",
+    re.DOTALL,
+)
+"""mov eax, 157 (prctl) or 317 (seccomp), or mov rax, rdi; and soon behind it a syscall."""
+
 
 def led_to(code: bytes, start: int) -> Iterator[tuple[int, int]]:
     """See :meth:`~darc.code.architecture.CodeReader.led_to`."""

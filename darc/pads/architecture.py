@@ -1,6 +1,7 @@
 """What darc asks of a processor's pads, and the values that it speaks of.
 
-See :mod:`darc.code.architecture` for all that a second architecture brings.
+See :mod:`darc.code.architecture` for all that a second architecture brings. Not asked for here are
+landings (:mod:`darc.pads.returns`) and waypoints (:mod:`darc.pads.waypoints`), which are x86-64's.
 """
 
 from __future__ import annotations
