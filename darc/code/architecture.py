@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Generic, Protocol
 from darc.code.frame_rule import FrameRule
 from darc.model.ftree import CallKind
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # mypy has it, where darc runs nobody need
     from typing_extensions import TypeVar
 else:
     from typing import TypeVar
@@ -58,7 +58,6 @@ else:  # before Python 3.13 they have no defaults
     Own, Own_co, Own_contra = map(TypeVar, ("Own", "Own_co", "Own_contra"))
 """What one processor's decoder makes: the files of that name it. To others, who say nothing of it,
 it is any :class:`Instruction`."""
-
 
 FrameRules = Callable[[int], FrameRule | None]
 """What the frame information says of an address."""

@@ -23,9 +23,7 @@ from iced_x86 import (
     Register,
     RegisterExt,
 )
-from iced_x86 import (
-    Instruction as Instruction,
-)
+from iced_x86 import Instruction as Instruction
 
 from darc.code.architecture import MAX_FUNCTION, FunctionCode, Prologue, Site, Surroundings, Thunks
 from darc.code.frame_rule import WORD_SIZE, FrameRule
