@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from darc.model.comparison import ChangeVerdict, Pair, compare_all
-from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.functionprofile import FunctionProfile
+from darc.model.functionset import FunctionSet
 from darc.model.profile import Profile
 from darc.model.setdiff import LEAST_DF, Method, difference, rate
 from darc.saved.sets import from_part

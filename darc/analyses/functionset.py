@@ -14,7 +14,8 @@ from darc.analyses.runclock import RunClock
 from darc.collectors.manyduties import that_times_sets
 from darc.model.errors import UsageError
 from darc.model.ftree import Function
-from darc.model.functionset import TOP, FunctionProfile, FunctionSet, ranked
+from darc.model.functionprofile import FunctionProfile
+from darc.model.functionset import TOP, FunctionSet, ranked
 from darc.model.part import parts_of
 from darc.model.profile import Profile, longer_time
 from darc.model.slices import TimeSlices, less

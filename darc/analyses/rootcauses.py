@@ -45,7 +45,7 @@ from darc.collectors.collector import Collector
 from darc.collectors.ways import kind_for_the_rest
 from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Fnode, RootCausePath
-from darc.model.functionset import FunctionProfile
+from darc.model.functionprofile import FunctionProfile
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OpClass
 from darc.model.parameters import Loops, Parameters, Probes
 from darc.model.peaks import LAST_PEAK

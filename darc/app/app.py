@@ -37,7 +37,6 @@ from darc.model.errors import (
     UsageError,
 )
 from darc.model.parameters import OnFinish, Parameters
-from darc.model.part import parts_of
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.saved import refit
@@ -46,6 +45,7 @@ from darc.target.outcome import Outcome
 from darc.target.target import State, Target
 from darc.views import render
 from darc.views.exporters.text import early_end, status
+from darc.views.general.histogram import histogram
 from darc.views.style import Style
 from darc.views.treeview import drawn_nodes
 from darc.views.words import Shown, message
@@ -344,18 +344,10 @@ class App:
         return self._with_answer(session, shown)
 
     def _with_answer(self, session: Session, shown: Snapshot) -> Snapshot:
-        """What the session has found, with what ``darc why`` makes of it."""
+        """What the session has found, with what the pursuit makes of it, where it is one's."""
         if self._pursuit is None:
             return shown
-        why = self._pursuit.known(session, shown)
-        figures = dataclasses.replace(
-            shown.program,
-            stops=why.stops,
-            stopped_seconds=round(why.stopped_seconds, 6),
-            setup_seconds=round(why.setup_seconds, 6),
-            longest_stop=round(why.longest_stop, 6),
-        )
-        return dataclasses.replace(shown, program=figures, parts={**shown.parts, **parts_of(why)})
+        return self._pursuit.with_answer(session, shown)
 
     def table(self) -> Snapshot | None:
         """What has numbered functions last, until another does; ``None``: nothing has yet."""
@@ -660,7 +652,7 @@ class App:
         if self._pursuit is not None:
             self.emit(status(self._with_answer(session, shown), style))
         elif what is Message.CHOOSE_PEAK:
-            self.emit(render.histogram(shown, style))
+            self.emit(histogram(shown, style))
             self.emit("darc: choose a peak ('darc peak N'), then 'continue'")
         elif what is Message.CAUGHT and describe is not None:
             for line in describe(self._target, session, style).splitlines():
@@ -681,7 +673,7 @@ class App:
         is_profile = shown.profile is not None and shown.profile.count and not shown.parts
         if is_profile and not shown.paths:
             style = Style(self.width, self.colour, self._parameters.verbose)
-            self.emit(render.histogram(shown, style))
+            self.emit(histogram(shown, style))
 
 
 def _numbers(shown: Snapshot) -> bool:

@@ -16,7 +16,7 @@ from darc.model.errors import DarcError
 from darc.session.session import Session
 from darc.target.ownthread import begin_thread
 from darc.target.target import Target
-from darc.views import render
+from darc.views.general.live import live, untimed
 from darc.views.style import Style
 from darc.views.words import Shown
 
@@ -171,7 +171,7 @@ class Monitor:
         shown = self._session.live_snapshot()
         self._next_untimed = math.inf if shown.generated else now + _BETWEEN_LOOKS
         if shown.generated:
-            self._target.screen.leave(render.untimed(shown, self._line_style()))
+            self._target.screen.leave(untimed(shown, self._line_style()))
 
     def _stop_in(self, own: int, now: float, look: float) -> float:
         """Stops the program in the thread with the id ``own``, as the program knows it; tells in
@@ -187,7 +187,7 @@ class Monitor:
 
     def _line(self) -> Shown:
         shown, style = self._session.live_snapshot(), self._line_style()
-        return render.live(shown, style, is_stepped=self._session.paused)
+        return live(shown, style, is_stepped=self._session.paused)
 
     def _line_style(self) -> Style:
         """A terminal whose window has another size than at the start has the last word, as it has

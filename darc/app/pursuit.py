@@ -37,6 +37,7 @@ from darc.model.ftree import UNTOLD, Cause, Function
 from darc.model.functionset import FunctionSet
 from darc.model.ops import LEAST_FOR_ESTIMATES, OpClass
 from darc.model.parameters import OnFinish, Parameters
+from darc.model.part import parts_of
 from darc.model.profile import OCTAVES
 from darc.model.shares import SLIGHT, explained_together
 from darc.model.snapshot import ProgramFigures, Snapshot
@@ -365,6 +366,19 @@ class Pursuit:
         return next(session for answer, session in self._searched if answer is ranked[0])
 
     # ---------------------------------------------------------------------- views
+
+    def with_answer(self, session: Session, shown: Snapshot) -> Snapshot:
+        """What ``session`` has found so far, which is ``shown``, with what is made of it, and what
+        all sessions together have cost the program."""
+        why = self.known(session, shown)
+        figures = dataclasses.replace(
+            shown.program,
+            stops=why.stops,
+            stopped_seconds=round(why.stopped_seconds, 6),
+            setup_seconds=round(why.setup_seconds, 6),
+            longest_stop=round(why.longest_stop, 6),
+        )
+        return dataclasses.replace(shown, program=figures, parts={**shown.parts, **parts_of(why)})
 
     def known(self, session: Session, shown: Snapshot) -> Why:
         """What is known by now, with what ``session`` has found so far, which is ``shown``."""

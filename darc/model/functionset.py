@@ -7,73 +7,16 @@ much: those can be explained by a search.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar, Self
 
-from darc.model.errors import NotFoundError
 from darc.model.ftree import Function
+from darc.model.functionprofile import FunctionProfile, row_of
 from darc.model.part import Part
-from darc.model.peaks import Peak, find_peaks
-from darc.model.profile import Profile
 
 TOP = 20
 """Rows that are shown where nobody asked for more."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FunctionProfile:
-    """The calls of one function, in all threads. Recursion counts as its outermost call."""
-
-    function: Function
-    profile: Profile
-    longest: int
-    """The longest call's latency, in cycles."""
-    left: int = 0
-    """Calls that an exception or a longjmp has left: in no bin, and not among the calls."""
-    dropped: int = 0
-    """Calls that a stop has come in the middle of: likewise."""
-    until: float | None = None
-    """After how many seconds its probe was taken out, as it was called so often; the figures are
-    of the time before. ``None``: it was not."""
-    slices: tuple[Mapping[int, int], ...] = ()
-    """Its calls by bin, in turns of about the same time, without those that have none: how much
-    they come in bursts."""
-    lapse: tuple[Mapping[int, int], ...] = ()
-    """Its calls by bin, in each of the set's intervals (OSprof 3.1)."""
-
-    @functools.cached_property
-    def peaks(self) -> tuple[Peak, ...]:
-        """Its peaks, the fastest first."""
-        return find_peaks(self.profile.bins, self.profile.resolution)
-
-    @property
-    def mean(self) -> float:
-        """In cycles; 0 where there was no call."""
-        return self.profile.total / self.profile.count if self.profile.count else 0.0
-
-    def quantile(self, q: float) -> float:
-        """In cycles, what a part ``q`` of the calls does not exceed: the middle of that call's
-        bin."""
-        found = self.profile.quantile_bin(q)
-        return 0.0 if found is None else min(self.profile.mean_cycles(found), float(self.longest))
-
-    @functools.cached_property
-    def excess(self) -> float:
-        """In cycles, the sum over the calls to the right of the fastest peak of their latency less
-        that peak's mean (OSprof 3.1). Bins tell latencies to a factor of two, so their middles are
-        scaled until they add up to the sum that was measured."""
-        profile, peaks = self.profile, self.peaks
-        if not peaks:
-            return 0.0
-        sums = {b: n * profile.mean_cycles(b) for b, n in profile.bins.items()}
-        scale = profile.total / sum(sums.values())
-        last = peaks[0].last_bin
-        fast = sum(n for b, n in profile.bins.items() if b <= last)
-        mean = sum(cycles for b, cycles in sums.items() if b <= last) / fast
-        slow = sum(cycles - profile.bins[b] * mean for b, cycles in sums.items() if b > last)
-        return scale * slow
 
 
 @dataclass(frozen=True)
@@ -107,23 +50,19 @@ class FunctionSet(Part):
         """For how long the program ran while that function was timed."""
         return self.seconds if row.until is None else row.until
 
+    @property
+    def profiles(self) -> tuple[FunctionProfile, ...]:
+        return self.rows
+
     def function(self, number: int) -> Function:
         return self.row(number).function
 
+    def with_row_alone(self, row: FunctionProfile) -> Self:
+        return replace(self, rows=(row,))
+
     def row(self, number: int) -> FunctionProfile:
         """By its number, from 1. Raises :class:`~darc.model.errors.NotFoundError`."""
-        if not 1 <= number <= len(self.rows):
-            there = f"1 to {len(self.rows)}" if self.rows else "none yet"
-            raise NotFoundError(f"there is no row {number} of profiles: there are {there}")
-        return self.rows[number - 1]
-
-    def row_of(self, name: str) -> FunctionProfile:
-        """By the function's name, the first of several. Raises
-        :class:`~darc.model.errors.NotFoundError`."""
-        for row in self.rows:
-            if name in (row.function.name, row.function.symbol):
-                return row
-        raise NotFoundError(f"there is no profile of {name}: 'darc status' shows the table")
+        return row_of(self.rows, number)
 
 
 def making_text(number: int, many: int) -> str:

@@ -24,7 +24,8 @@ from darc.model.comparison import (
     emd,
 )
 from darc.model.ftree import Function
-from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.functionprofile import FunctionProfile
+from darc.model.functionset import FunctionSet
 from darc.model.profile import same_clock
 
 HARDLY = 0.01

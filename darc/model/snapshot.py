@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TypeVar
 
 from darc.model.ftree import Fnode, RootCausePath
+from darc.model.functionprofile import FunctionProfile
 from darc.model.ops import KeptOps
 from darc.model.parameters import Parameters, Probes
 from darc.model.part import Part, parts_of
@@ -142,3 +143,9 @@ class Snapshot:
         """The part of that ``kind``, where there is one."""
         found = self.parts.get(kind.key)
         return found if isinstance(found, kind) else None
+
+    @property
+    def profiles(self) -> tuple[FunctionProfile, ...] | None:
+        """Those that users call by numbers, of the last part that has some; ``None``: none has."""
+        known = (part.profiles for part in reversed(list(self.parts.values())))
+        return next((profiles for profiles in known if profiles is not None), None)

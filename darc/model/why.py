@@ -8,7 +8,7 @@ from enum import Enum
 from typing import ClassVar
 
 from darc.model.ftree import Cause, Fnode, Function, RootCausePath
-from darc.model.functionset import FunctionProfile
+from darc.model.functionprofile import FunctionProfile
 from darc.model.part import Part
 from darc.model.peaks import PeakRange
 from darc.model.profile import time_above
@@ -193,6 +193,7 @@ class Why(Part):
     """What is slow, in which call, and who was behind it: the answer of ``darc why``, so far."""
 
     key: ClassVar[str] = "why"
+    is_answer: ClassVar[bool] = True
 
     verdict: Verdict
     answers: tuple[Answer, ...]
@@ -242,3 +243,15 @@ class Why(Part):
         if not 1 <= number <= len(self.answers):
             return None
         return self.answers[number - 1].suspect.row.function
+
+    def why_no_function(self, number: int) -> str:
+        answers = f"1 to {len(self.answers)}" if self.answers else "none"
+        return f"there is no answer {number} of 'darc why': there are {answers}"
+
+    @property
+    def profiles(self) -> tuple[FunctionProfile, ...]:
+        return tuple(one.suspect.row for one in self.answers)
+
+    @property
+    def why_no_answer(self) -> str | None:
+        return None if self.verdict is Verdict.FOUND else self.verdict.value

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from darc.model.errors import FormatError
 from darc.model.ftree import Function
-from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.functionprofile import FunctionProfile
+from darc.model.functionset import FunctionSet
 from darc.model.profile import OCTAVES, Profile
 from darc.saved.checked import (
     DamagedFileError,

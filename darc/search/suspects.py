@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, zip_longest
 
 from darc.model.ftree import Function
-from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.functionprofile import FunctionProfile
+from darc.model.functionset import FunctionSet
 from darc.model.peaks import Peak, PeakRange
 from darc.model.profile import Profile
 from darc.model.shares import SLIGHT

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
-from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.functionprofile import FunctionProfile
+from darc.model.functionset import FunctionSet
 from darc.model.hints import CallsAnother, Comes, Contended, Hint, Tick, hints
 from darc.model.peaks import Peak
 from darc.model.profile import format_cycles

@@ -7,18 +7,13 @@ fit to be shown before they are laid out and styled (:mod:`darc.views.words`).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 from rich.text import Text
 
-from darc.model.catching import Catching
-from darc.model.errors import UsageError
 from darc.model.ftree import Cause, Ending, RootCausePath
-from darc.model.functionset import FunctionSet, making_text
 from darc.model.ops import ObjectKind
 from darc.model.parameters import MOST_CALLS
-from darc.model.part import parts_of
 from darc.model.peaks import PeakRange, choose_peak, far_right, far_right_text, least_calls, tail_of
 from darc.model.profile import Profile, format_cycles, longer_time, time_above, time_below
 from darc.model.shares import (
@@ -33,9 +28,7 @@ from darc.model.shares import (
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.model.waits import Role, over_paths
-from darc.model.why import Why
 from darc.views.bars import CHOSEN, draw
-from darc.views.lapse import draw_hints, draw_lapse
 from darc.views.style import Style, write
 from darc.views.treeview import (
     draw_tree,
@@ -55,54 +48,16 @@ from darc.views.waitsview import (
 from darc.views.words import (
     Shown,
     calls_text,
-    columns,
     counted,
     counted_were,
-    elapsed_text,
     longest_stop_text,
     shorten,
-    to_ascii,
     typed,
     way,
 )
 
 SHOWN_PATHS = 8
 """Root cause paths that are told while it goes on; a report has all."""
-
-
-def histogram(snapshot: Snapshot, style: Style) -> Shown:
-    """The profile drawn, with the table of its peaks."""
-    lines, known = profile_lines(snapshot, style), snapshot.part(FunctionSet)
-    if known is not None and known.every is not None and len(known.rows) == 1:
-        lines += [Text(), *draw_lapse(known.rows[0], known.every, style.width)]
-        lines += draw_hints(known, 1, style.name, is_table=False)
-    return write(lines, style)
-
-
-def of_row(snapshot: Snapshot, row: int | str | None) -> Snapshot:
-    """The profile of one function of a set, by its number in the table, or its name; without one,
-    of all.
-
-    Raises:
-        NotFoundError: there is no such row.
-        UsageError: there is no table.
-    """
-    known, why = snapshot.part(FunctionSet), snapshot.part(Why)
-    if row is None:
-        return snapshot
-    if why is not None:
-        rows = tuple(one.suspect.row for one in why.answers)
-        known = FunctionSet(rows, seconds=why.seconds)
-    if known is None:
-        raise UsageError("rows are those of 'darc profile': type 'darc histogram' alone")
-    found = known.row(row) if isinstance(row, int) else known.row_of(row)
-    return dataclasses.replace(
-        snapshot,
-        function=found.function.name,
-        profile=found.profile,
-        peaks=found.peaks,
-        parts={**snapshot.parts, **parts_of(dataclasses.replace(known, rows=(found,)))},
-    )
 
 
 def tree(snapshot: Snapshot, style: Style) -> Shown:
@@ -138,7 +93,7 @@ def seen_text(snapshot: Snapshot, style: Style) -> str:
     if profile is not None and calls > wanted and snapshot.parameters.peak is not None:
         of = f", {_too_late(snapshot.status, profile, snapshot.parameters.peak)}"
     elif snapshot.parameters.start_time is not None:
-        of = f"; the profile takes {_wanted(snapshot, snapshot.parameters.profile_calls)}"
+        of = f"; the profile takes {wanted_text(snapshot, snapshot.parameters.profile_calls)}"
     return f"{calls_text(calls)} seen{of}"
 
 
@@ -160,89 +115,6 @@ def _too_late(status: Status, profile: Profile, spec: str) -> str:
         return told
     later = f"'--start-ops {profile.count // 2}', or a longer run"
     return f"{told}, which was not there yet when it was looked for: {later}"
-
-
-_MANY_MISSED = 10
-"""Late calls, with none caught: then it is told what to do."""
-
-
-def catching_text(known: Catching) -> tuple[str, ...]:
-    """What ``darc catch`` does, and what has come of it."""
-    found = [f"catches calls above {duration(known.seconds)}", f"{known.caught} caught"]
-    if known.missed:
-        told = f"{known.missed} missed, ended before the stop"
-        if known.missed >= _MANY_MISSED and not known.caught:
-            told += ": '--above' a shorter time leaves more of it to stop in"
-        found.append(told)
-    return tuple(found)
-
-
-def live(snapshot: Snapshot, style: Style, *, is_stepped: bool = False) -> Shown:
-    """One line that fits the width: what the search is doing now. ``is_stepped`` says that the user
-    goes through the program step by step, without probes."""
-    function = style.name(snapshot.function)
-    catching, known = snapshot.part(Catching), snapshot.part(FunctionSet)
-    doing, *counts = _calls_and_peak(snapshot)
-    if catching is not None:
-        doing, *caught = catching_text(catching)
-        counts = caught + counts
-    probes = snapshot.program.probes  # below f0, whose own one is there in any case
-    if known is not None and known.making is not None:
-        doing, counts, probes = making_text(*known.making), [], None
-    if is_stepped:
-        doing, probes = f"{doing}, without probes while you step", None
-    parts = [f"darc: {function}: {doing}", *counts]
-    if probes:
-        parts.append(counted(probes, "probe"))
-    parts.append(elapsed_text(snapshot.elapsed_seconds))
-    separator = " · "
-    excess = columns(separator.join(parts)) - style.width
-    if excess > 0:
-        function = shorten(function, max(columns(function) - excess, 8))
-        parts[0] = f"darc: {function}: {doing}"
-    while len(parts) > 1 and columns(separator.join(parts)) > style.width:
-        parts.pop()
-    line = shorten(separator.join(parts), style.width)
-    return Shown(line if style.unicode else to_ascii(line)[: style.width])
-
-
-def _calls_and_peak(snapshot: Snapshot) -> list[str]:
-    """What the search is doing, which calls it has seen, and which ones it waits for."""
-    parts = [snapshot.status.value]
-    if snapshot.profile is not None and snapshot.collected is not None:
-        parts.append(calls_text(snapshot.profile.count))
-    if snapshot.generated:
-        parts.append(f"{snapshot.generated} by generated code, which are not timed")
-    if snapshot.status is Status.PROFILING and _looks_for_peak(snapshot):
-        parts.append(f"none in peak {snapshot.parameters.peak} yet")
-    is_searching = snapshot.status is not Status.PROFILING  # a resumed one knows its peak before
-    if snapshot.peak is not None and snapshot.needed and is_searching:
-        if snapshot.collected is None:
-            parts.append(f"waits for {calls_text(snapshot.needed)} in {peak_name(snapshot.peak)}")
-        else:
-            parts.append(f"{peak_name(snapshot.peak)} {snapshot.collected}/{snapshot.needed}")
-        parts.append(f"level {snapshot.level}")
-    elif snapshot.collected is None and (wanted := _wanted(snapshot, snapshot.needed)):
-        parts.append(f"waits for {wanted}")
-    return parts
-
-
-def untimed(snapshot: Snapshot, style: Style) -> Shown:
-    """What is to be done where all calls come from code that was generated."""
-    many = calls_text(snapshot.generated)
-    told = (
-        f"darc: {style.name(snapshot.function)}: none of {many} is timed: they come from code that "
-        "was generated, and its runtime may look for the return addresses; functions that are "
-        "called below can be timed: 'darc profile PATTERN' shows which take long, 'darc start' why"
-    )
-    return Shown(told if style.unicode else to_ascii(told))
-
-
-def _looks_for_peak(snapshot: Snapshot) -> bool:
-    """Whether enough was seen, but not the peak that is asked for."""
-    wanted, profile = snapshot.parameters, snapshot.profile
-    is_asked = wanted.peak is not None and wanted.start_time is None and profile is not None
-    return is_asked and profile is not None and profile.count > 4 * wanted.profile_calls
 
 
 def paths(snapshot: Snapshot, style: Style) -> Shown:
@@ -419,7 +291,7 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     return lines
 
 
-def _wanted(snapshot: Snapshot, calls: int) -> str:
+def wanted_text(snapshot: Snapshot, calls: int) -> str:
     """After what the peak is looked for."""
     parts = [calls_text(calls)] if 0 < calls < MOST_CALLS else []
     if snapshot.parameters.start_time is not None:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from darc.model.comparison import ChangeVerdict, PeakChange
 from darc.model.ftree import Function
-from darc.model.functionset import FunctionProfile
+from darc.model.functionprofile import FunctionProfile
 from darc.model.profile import Profile, format_cycles, format_share
 from darc.model.setdiff import Difference, Fate, Method, SetDifference
 from darc.views.style import Style, write

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
-from darc.model.functionset import FunctionProfile, FunctionSet, making_text
+from darc.model.functionprofile import FunctionProfile
+from darc.model.functionset import FunctionSet, making_text
 from darc.model.profile import format_cycles
 from darc.views.words import calls_text, columns, shorten
 

@@ -14,6 +14,8 @@ from darc.model.snapshot import SiteReport, SiteState
 from darc.views import render
 from darc.views.exporters.reportfile import write_report
 from darc.views.exporters.text import report, status
+from darc.views.general.histogram import histogram
+from darc.views.general.live import live
 from darc.views.style import Style
 from darc.views.words import columns, message, name, printable, shorten, whole
 
@@ -95,11 +97,11 @@ def trial(chance: random.Random) -> None:
         Style(whole_names=True),
         Style(unicode=False),
     ))  # fmt: skip
-    for view in chance.sample((report, status, render.tree, render.histogram), 2):
+    for view in chance.sample((report, status, render.tree, histogram), 2):
         check(view(snapshot, style))
-    live = render.live(snapshot, Style(max(width, 20)))
-    assert "\n" not in live
-    assert columns(live) <= max(width, 20)
+    line = live(snapshot, Style(max(width, 20)))
+    assert "\n" not in line
+    assert columns(line) <= max(width, 20)
     out: list[str] = []
     write_report(snapshot, "json", None, emit=out.append)
     check(out[0])

@@ -15,9 +15,9 @@ from darc.model.peaks import find_peaks
 from darc.model.snapshot import Snapshot
 from darc.saved import storage
 from darc.saved.refit import check_overrides, new_parameters
-from darc.views import render
 from darc.views.exporters.reportfile import write_report
 from darc.views.exporters.text import report, status
+from darc.views.general.live import live
 from darc.views.style import Style
 from tests.fuzz import names
 
@@ -109,7 +109,7 @@ def trial(chance: random.Random) -> None:
         ftree=stored.root,
         parameters=parameters,
     )
-    for view in (report, status, render.live):
+    for view in (report, status, live):
         names.check(view(snapshot, Style(chance.choice((0, 40, 80)), chance.random() < 0.5)))
     shown: list[str] = []
     write_report(snapshot, "json", None, emit=shown.append)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from darc.model.ftree import Function
-from darc.model.functionset import FunctionProfile
+from darc.model.functionprofile import FunctionProfile
 from darc.model.profile import Profile
 from tests.unit.samples import HZ
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from darc.model.ftree import Function
-from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.functionprofile import FunctionProfile
+from darc.model.functionset import FunctionSet
 from darc.model.profile import Profile
 
 HZ = 10**9

@@ -19,9 +19,9 @@ from darc.model.parameters import Parameters
 from darc.model.part import parts_of
 from darc.saved import sets
 from darc.saved.checked import DamagedFileError
-from darc.views import render
 from darc.views.exporters.json import to_json
 from darc.views.exporters.text import report, status
+from darc.views.general.histogram import histogram, of_row
 from darc.views.style import Style
 from tests.unit import ops
 from tests.unit.sets import KNOWN, function, row
@@ -176,15 +176,15 @@ def test_the_table_fits_and_tells_what_is_not_in_it() -> None:
 
 def test_rows_have_histograms() -> None:
     snapshot = dataclasses.replace(ops.snapshot(), function="*", parts=parts_of(KNOWN))
-    text = render.histogram(render.of_row(snapshot, 1), Style(80))
+    text = histogram(of_row(snapshot, 1), Style(80))
     assert "handle: 1010 calls" in text
-    assert render.histogram(render.of_row(snapshot, "handle"), Style(80)) == text
+    assert histogram(of_row(snapshot, "handle"), Style(80)) == text
     with pytest.raises(NotFoundError, match="no profile of nobody"):
-        render.of_row(snapshot, "nobody")
+        of_row(snapshot, "nobody")
     with pytest.raises(NotFoundError, match="1 to 2"):
-        render.of_row(snapshot, 3)
+        of_row(snapshot, 3)
     with pytest.raises(UsageError, match="darc profile"):
-        render.of_row(ops.snapshot(), 1)
+        of_row(ops.snapshot(), 1)
 
 
 def test_a_set_in_a_file_and_in_the_report() -> None:

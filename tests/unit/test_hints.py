@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.functionprofile import FunctionProfile
+from darc.model.functionset import FunctionSet
 from darc.model.hints import CallsAnother, Comes, Contended, Tick, hints, period
 from darc.model.part import parts_of
-from darc.views import render
 from darc.views.exporters.json import to_json
 from darc.views.exporters.text import status
+from darc.views.general.histogram import histogram, of_row
 from darc.views.style import Style
 from tests.unit import ops
 from tests.unit.setrows import row
@@ -85,11 +86,11 @@ def test_a_peak_that_comes_every_second() -> None:
     snapshot = dataclasses.replace(ops.snapshot(), function="*", parts=parts_of(known))
     text = status(snapshot, Style(100))
     assert "1 flush: peak 2 (6.5ms – 13ms) comes every 1.0s" in text
-    drawn = render.histogram(render.of_row(snapshot, 1), Style(100))
+    drawn = histogram(of_row(snapshot, 1), Style(100))
     assert "calls by latency and time, 200ms a column" in drawn
     (line,) = [line for line in drawn.splitlines() if line.startswith("6.5ms │")]
     assert line.split("│")[1].rstrip() == "    ".join("▂" * 12)
-    narrow = render.histogram(render.of_row(snapshot, 1), Style(40))
+    narrow = histogram(of_row(snapshot, 1), Style(40))
     assert "400ms a column" in narrow
     (told,) = to_json(snapshot)["set"]["hints"]
     assert (told["kind"], told["peak"]) == ("period", 2)

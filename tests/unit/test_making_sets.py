@@ -38,7 +38,7 @@ from darc.search.suspects import suspects
 from darc.target.ownthread import Turn
 from darc.target.target import Target
 from darc.views.exporters.text import status
-from darc.views.render import live
+from darc.views.general.live import live
 from darc.views.style import Style
 from tests.fake_target import FakeScreen
 

@@ -31,6 +31,8 @@ from darc.search.descent import MAX_DEPTH_NOTE
 from darc.views import render
 from darc.views.exporters.json import to_json
 from darc.views.exporters.text import early_end, report, status
+from darc.views.general.histogram import histogram
+from darc.views.general.live import live
 from darc.views.style import Style
 from darc.views.treeview import ending_text, place
 from darc.views.words import cost_text
@@ -55,7 +57,7 @@ def bar_heights(drawing: str) -> dict[int, int]:
 
 
 def test_the_profile_is_drawn_as_the_papers_draw_it() -> None:
-    drawing = render.histogram(samples.snapshot(), PLAIN)
+    drawing = histogram(samples.snapshot(), PLAIN)
     lines = drawing.splitlines()
     assert lines[0].startswith(" calls")
     assert lines[0].endswith("handle: 2000 calls")
@@ -72,12 +74,12 @@ def test_the_profile_is_drawn_as_the_papers_draw_it() -> None:
 def test_equal_ratios_are_equal_heights() -> None:
     bins = {10: 1, 12: 10, 14: 100, 16: 1000}
     snapshot = samples.snapshot(profile=samples.profile(bins), peaks=find_peaks(bins), peak=None)
-    heights = bar_heights(render.histogram(snapshot, PLAIN))
+    heights = bar_heights(histogram(snapshot, PLAIN))
     assert heights[12] - heights[10] == heights[14] - heights[12] == heights[16] - heights[14] > 0
 
 
 def test_the_chosen_peak_stands_out_without_colour() -> None:
-    drawing = render.histogram(samples.snapshot(), PLAIN)
+    drawing = histogram(samples.snapshot(), PLAIN)
     assert re.search(r"─1─.*─2─.*═3═", drawing)
     assert "▲▲▲" in drawing
     rows = [line.split() for line in drawing.splitlines() if line.rstrip().endswith("%")]
@@ -89,7 +91,7 @@ def test_the_chosen_peak_stands_out_without_colour() -> None:
 
 def test_a_peak_given_by_hand_has_a_row_of_its_own() -> None:
     snapshot = samples.snapshot(peak=PeakRange(None, 17, 19))
-    row = next(line for line in render.histogram(snapshot, PLAIN).splitlines() if "chosen" in line)
+    row = next(line for line in histogram(snapshot, PLAIN).splitlines() if "chosen" in line)
     assert row.split()[:3] == ["●", "chosen", "17–19"]
     assert " 94 " in row
     assert "root cause of bins 17–19: handle" in render.paths(snapshot, PLAIN)
@@ -98,7 +100,7 @@ def test_a_peak_given_by_hand_has_a_row_of_its_own() -> None:
 def test_forty_bins_are_readable_at_80_columns() -> None:
     bins = {number: 10 * (50 - number) for number in range(5, 45)}
     snapshot = samples.snapshot(profile=samples.profile(bins), peaks=find_peaks(bins), peak=None)
-    drawing = render.histogram(snapshot, PLAIN)
+    drawing = histogram(snapshot, PLAIN)
     assert max(map(len, drawing.splitlines())) <= 80
     heights = bar_heights(drawing)
     assert len(heights) >= 10
@@ -116,7 +118,7 @@ def test_every_profile_fits_the_width(bins: dict[int, int], width: int) -> None:
         peaks=find_peaks(bins),
         peak=PeakRange(None, min(bins), None),
     )
-    drawing = render.histogram(snapshot, Style(width))
+    drawing = histogram(snapshot, Style(width))
     chart = drawing.split("\n\n")[0]
     assert max(map(len, chart.splitlines())) <= width
 
@@ -126,7 +128,7 @@ def test_more_bins_than_columns_are_put_together() -> None:
     snapshot = samples.snapshot(
         profile=samples.profile(bins, 8), peaks=find_peaks(bins, 8), peak=None
     )
-    drawing = render.histogram(snapshot, PLAIN)
+    drawing = histogram(snapshot, PLAIN)
     assert "bin = 8 × log2(cycles), 4 bins to a column" in drawing
     assert max(map(len, drawing.split("\n\n")[0].splitlines())) <= 80
 
@@ -136,24 +138,24 @@ def test_calls_far_to_the_right_are_told_with_what_would_show_a_peak() -> None:
     changes = {"profile": samples.profile(bins), "peaks": find_peaks(bins), "peak": None}
     few = samples.snapshot(**changes, profile_seconds=0.5)
     words = "2 calls lie far to the right: too few for a peak: '--start-time"
-    assert f"{words} 10s' would see more" in render.histogram(few, PLAIN)
+    assert f"{words} 10s' would see more" in histogram(few, PLAIN)
     longer = samples.snapshot(**changes, profile_seconds=20.0)
-    assert f"{words} 5min' would see more" in render.histogram(longer, PLAIN)
+    assert f"{words} 5min' would see more" in histogram(longer, PLAIN)
     chosen = samples.snapshot(**changes | {"peak": PeakRange(1, 11, None)})
-    assert "far to the right" not in render.histogram(chosen, PLAIN)
+    assert "far to the right" not in histogram(chosen, PLAIN)
 
 
 def test_a_tail_is_told_with_the_peak_that_takes_it() -> None:
     bins = {18: 900, 19: 400, 20: 200, 21: 90, 22: 40, 23: 20, 24: 9}
     changes = {"profile": samples.profile(bins), "peaks": find_peaks(bins), "peak": None}
-    text = render.histogram(samples.snapshot(**changes), PLAIN)
+    text = histogram(samples.snapshot(**changes), PLAIN)
     assert "one peak with a tail up to 13ms: 'darc peak >4ms' takes that" in text
     hill = {18: 900, 19: 400, 20: 200}
     changes = {"profile": samples.profile(hill), "peaks": find_peaks(hill), "peak": None}
-    assert "tail" not in render.histogram(samples.snapshot(**changes), PLAIN)
+    assert "tail" not in histogram(samples.snapshot(**changes), PLAIN)
 
 
-@pytest.mark.parametrize("view", [render.histogram, render.tree, status, render.paths, report])
+@pytest.mark.parametrize("view", [histogram, render.tree, status, render.paths, report])
 def test_escape_codes_only_with_colour_and_ascii_on_demand(
     view: Callable[[Snapshot, Style], str],
 ) -> None:
@@ -506,7 +508,7 @@ def test_every_view_works_before_anything_is_known() -> None:
     snapshot = samples.snapshot(
         status=Status.PENDING, profile=None, peaks=(), peak=None, ftree=None, paths=()
     )
-    assert render.histogram(snapshot, PLAIN) == "no call of handle was seen yet"
+    assert histogram(snapshot, PLAIN) == "no call of handle was seen yet"
     assert render.tree(snapshot, PLAIN) == "no function tree yet: pending"
     assert render.paths(snapshot, PLAIN) == ""
     assert "No root cause: pending." in report(snapshot, PLAIN)
@@ -514,7 +516,7 @@ def test_every_view_works_before_anything_is_known() -> None:
 
 def test_the_live_line() -> None:
     snapshot = samples.snapshot(status=Status.SEARCHING, collected=7, level=2)
-    assert render.live(snapshot, Style(200)) == (
+    assert live(snapshot, Style(200)) == (
         "darc: handle: in progress · 2000 calls · peak 3 7/20 · level 2 · 12 probes · 1min15s"
     )
 
@@ -523,16 +525,16 @@ def test_the_live_line_of_what_is_resumed() -> None:
     """Its peak is known before its profile: no call is searched yet."""
     shown = samples.snapshot(status=Status.PROFILING, collected=7, needed=MOST_CALLS)
     told = "darc: handle: profiling · 2000 calls · 12 probes · 1min15s"
-    assert render.live(shown, Style(200)) == told
+    assert live(shown, Style(200)) == told
 
 
 def test_the_live_line_says_that_it_waits_for_a_peak() -> None:
     """Which may never come: a hundred calls would be enough."""
     wanted = Parameters(peak=">2s")
     waits = samples.snapshot(status=Status.PROFILING, peak=None, collected=100, parameters=wanted)
-    assert "2000 calls · none in peak >2s yet · " in render.live(waits, Style(200))
+    assert "2000 calls · none in peak >2s yet · " in live(waits, Style(200))
     asked = dataclasses.replace(waits, parameters=Parameters(peak=">2s", start_ops=10_000))
-    assert "yet" not in render.live(asked, Style(200))
+    assert "yet" not in live(asked, Style(200))
 
 
 def test_the_live_line_says_that_calls_come_from_generated_code() -> None:
@@ -540,14 +542,14 @@ def test_the_live_line_says_that_calls_come_from_generated_code() -> None:
         status=Status.PROFILING, profile=samples.profile({}), peak=None, generated=20_000
     )
     told = " · 0 calls · 20000 by generated code, which are not timed · "
-    assert told in render.live(none, Style(200))
+    assert told in live(none, Style(200))
 
 
 def test_what_catches_calls_says_so_and_not_that_it_searches() -> None:
     parts = parts_of(Catching(seconds=0.004, caught=2, missed=0))
     late = samples.snapshot(status=Status.SEARCHING, profile=None, peak=None, paths=(), parts=parts)
     told = "darc: handle: catches calls above 4.0ms"
-    assert render.live(late, Style(200)) == f"{told} · 2 caught · 12 probes · 1min15s"
+    assert live(late, Style(200)) == f"{told} · 2 caught · 12 probes · 1min15s"
     text = status(late, PLAIN)
     assert text.startswith(f"{told}\n  2 caught\n")
     assert "calls seen" not in text
@@ -563,14 +565,14 @@ def test_what_catches_calls_says_so_and_not_that_it_searches() -> None:
 
 def test_the_live_line_where_memory_cannot_be_read() -> None:
     searching = samples.snapshot(status=Status.SEARCHING, collected=None, level=2)
-    assert render.live(searching, Style(200)) == (
+    assert live(searching, Style(200)) == (
         "darc: handle: in progress · waits for 20 calls in peak 3 · level 2 · 12 probes · 1min15s"
     )
     profiling = samples.snapshot(
         status=Status.PENDING, profile=None, peak=None, collected=None, needed=100
     )
-    assert "waits for 100 calls" in render.live(profiling, Style(200))
-    stepped = render.live(searching, Style(200), is_stepped=True)
+    assert "waits for 100 calls" in live(profiling, Style(200))
+    stepped = live(searching, Style(200), is_stepped=True)
     assert "in progress, without probes while you step · " in stepped
     assert "probes · " not in stepped
 
@@ -578,7 +580,7 @@ def test_the_live_line_where_memory_cannot_be_read() -> None:
 @given(st.text(max_size=200), st.integers(1, 200), st.booleans())
 def test_the_live_line_is_one_line_that_fits(name: str, width: int, unicode: bool) -> None:
     snapshot = samples.snapshot(function=" ".join(name.split()))
-    line = render.live(snapshot, Style(width, unicode=unicode))
+    line = live(snapshot, Style(width, unicode=unicode))
     assert cell_len(line) <= width
     assert "\n" not in line
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from benchmarks import sets as runs
 from darc.model.comparison import ChangeVerdict
-from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.functionprofile import FunctionProfile
+from darc.model.functionset import FunctionSet
 from darc.model.setdiff import Fate, Method, difference, rate
 from darc.views import setdiff as view
 from darc.views.exporters.json import difference_to_json

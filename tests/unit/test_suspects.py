@@ -20,7 +20,8 @@ from darc.code.callers import CallCounts, too_many
 from darc.collectors.memberpads import CALLED_OFF, NO_TIME
 from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.model.ftree import Cause, Decision, Ending, Fnode, RootCausePath, Totals
-from darc.model.functionset import FunctionProfile, FunctionSet, ranked
+from darc.model.functionprofile import FunctionProfile
+from darc.model.functionset import FunctionSet, ranked
 from darc.model.ops import KeptOps, ObjectKind, Off, OffReason, Op, OpClass, Sum
 from darc.model.parameters import Parameters, Probes
 from darc.model.part import parts_of

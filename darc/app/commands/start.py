@@ -20,12 +20,11 @@ from darc.app.options import (
 from darc.app.parameters import Parameter
 from darc.model.errors import UsageError
 from darc.model.ftree import Function
-from darc.model.functionset import FunctionProfile, FunctionSet
+from darc.model.functionprofile import FunctionProfile
 from darc.model.parameters import AUTO_START_OPS, Parameters
 from darc.model.peaks import choose_peak
 from darc.model.profile import OCTAVES
 from darc.model.snapshot import Snapshot
-from darc.model.why import Why
 from darc.saved.storage import Stored
 
 _TO_SEE = 10
@@ -70,11 +69,9 @@ def _start(app: Actions, parsed: Parsed) -> None:
 
 
 def _row_of(shown: Snapshot, number: int) -> FunctionProfile | None:
-    """The profile behind a number of a table, or of the answers of ``darc why``."""
-    known, why = shown.part(FunctionSet), shown.part(Why)
-    if why is not None:
-        return why.answers[number - 1].suspect.row if number <= len(why.answers) else None
-    return None if known is None else known.row(number)
+    """The profile behind a number that stands for a function, where there is one."""
+    profiles = shown.profiles or ()
+    return profiles[number - 1] if number <= len(profiles) else None
 
 
 def as_profiled(parameters: Parameters, row: FunctionProfile) -> Parameters:
@@ -107,13 +104,15 @@ def as_profiled(parameters: Parameters, row: FunctionProfile) -> Parameters:
 
 def _numbered(shown: Snapshot | None, number: int) -> Function:
     """The function that stands behind a number, from 1, of a table or a list of answers."""
-    for part in () if shown is None else reversed(list(shown.parts.values())):
+    parts = [] if shown is None else list(shown.parts.values())[::-1]
+    for part in parts:
         found = part.function(number)
         if found is not None:
             return found
-    if shown is not None and (why := shown.part(Why)) is not None:
-        answers = f"1 to {len(why.answers)}" if why.answers else "none"
-        raise UsageError(f"there is no answer {number} of 'darc why': there are {answers}")
+    for part in parts:
+        why = part.why_no_function(number)
+        if why is not None:
+            raise UsageError(why)
     raise UsageError(
         f"{number} is no function; numbers are those of rows that 'darc profile' has shown, of "
         "chains of 'darc walk', or of answers of 'darc why', and none has shown any yet"

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from darc.app.commands.command import Actions, Command, Parsed, no_arguments, style_of
 from darc.app.options import Typed, number_in
 from darc.model.errors import UsageError
-from darc.model.functionset import FunctionSet
 from darc.model.snapshot import Snapshot
 from darc.views import render
 from darc.views.exporters.text import status
+from darc.views.general.histogram import histogram, of_row
 from darc.views.style import Style
 
 
@@ -47,15 +47,14 @@ def _histogram(app: Actions, parsed: Parsed) -> None:
         number = number_in(one)
         row = one if number is None else number
     shown = app.snapshot()
-    if row is not None and shown.part(FunctionSet) is None:
+    if row is not None and not shown.profiles:
         shown = app.table() or shown  # that of an analysis before
-    app.emit(render.histogram(render.of_row(shown, row), style_of(app)))
+    app.emit(histogram(of_row(shown, row), style_of(app)))
 
 
 def _rows(app: Actions, prefix: str) -> list[str]:
     table = app.table()
-    known = None if table is None else table.part(FunctionSet)
-    rows = () if known is None else known.rows
+    rows = () if table is None else table.profiles or ()
     return [row.function.name for row in rows if row.function.name.startswith(prefix)]
 
 

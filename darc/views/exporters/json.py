@@ -8,7 +8,7 @@ from typing import Any
 from darc.model.comparison import ChangeVerdict
 from darc.model.contrast import Contrast, Figures
 from darc.model.ftree import Fnode
-from darc.model.functionset import FunctionProfile
+from darc.model.functionprofile import FunctionProfile
 from darc.model.ops import KeptOps, Op
 from darc.model.recursion import deep
 from darc.model.setdiff import SetDifference
@@ -24,9 +24,6 @@ from darc.views.words import Shown, whole
 
 SCHEMA = 1
 """Version of the JSON report: more keys may follow, the ones that are there stay."""
-
-_ALWAYS = ("set", "walk", "why")
-"""Parts that schema 1 has in every report, as ``None`` where they are not known."""
 
 
 def to_json(snapshot: Snapshot) -> dict[str, Any]:
@@ -68,7 +65,11 @@ def to_json(snapshot: Snapshot) -> dict[str, Any]:
         "ftree": None if snapshot.ftree is None else _tree(snapshot.ftree),
         "ops": None if snapshot.ops is None else ops_to_json(snapshot.ops),
         "waits": waits_to_json(snapshot),
-        **{key: _part(snapshot, key) for key in PARTS if key in _ALWAYS or key in snapshot.parts},
+        **{
+            key: _part(snapshot, key)
+            for key, view in PARTS.items()
+            if view.is_in_every_report or key in snapshot.parts
+        },
         "decisions": [] if snapshot.ftree is None else _decisions(snapshot.ftree),
         "program": {
             "stops": program.stops,

@@ -8,7 +8,6 @@ from pathlib import Path
 from darc.model.errors import DarcError, UsageError
 from darc.model.shares import is_minor
 from darc.model.snapshot import Snapshot
-from darc.model.why import Verdict, Why
 from darc.saved.files import replace_file
 from darc.views.exporters import EXPORTERS
 from darc.views.style import Style
@@ -55,10 +54,14 @@ def write_report(
             f"no root cause of most of the time of {snapshot.function}'s slow calls was found; "
             "'darc status' tells more"
         )
-    answer = snapshot.part(Why)
-    if require_answer and (answer is None or answer.verdict is not Verdict.FOUND):
-        what = "'darc why' was not asked" if answer is None else answer.verdict.value
-        raise DarcError(f"no answer: {what}; 'darc status' tells more")
+    if require_answer and (why := _why_no_answer(snapshot)) is not None:
+        raise DarcError(f"no answer: {why}; 'darc status' tells more")
+
+
+def _why_no_answer(snapshot: Snapshot) -> str | None:
+    """What there is in the place of an answer to what is slow."""
+    answers = [part for part in snapshot.parts.values() if part.is_answer]
+    return answers[-1].why_no_answer if answers else "'darc why' was not asked"
 
 
 def format_of(file: Path | None) -> str:

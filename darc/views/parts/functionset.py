@@ -6,12 +6,12 @@ from typing import Any
 
 from rich.text import Text
 
-from darc.model.functionset import FunctionSet
+from darc.model.functionset import FunctionSet, making_text
 from darc.model.hints import CallsAnother, Comes, Hint, Tick, hints
 from darc.model.snapshot import Snapshot
 from darc.saved.sets import to_part
-from darc.views.lapse import draw_hints
-from darc.views.parts.part import PartView, cost_lines
+from darc.views.lapse import draw_hints, draw_lapse
+from darc.views.parts.part import Doing, PartView, cost_lines
 from darc.views.setview import draw_set, making_told
 from darc.views.style import Style
 from darc.views.words import calls_text, functions_text
@@ -60,4 +60,23 @@ def _hint(hint: Hint, known: FunctionSet) -> dict[str, Any]:
     return {**own, "kind": "contended", "share": hint.share, "waited": round(hint.waited)}
 
 
-SET = PartView(FunctionSet, _lines, _to_json)
+def _below_histogram(known: FunctionSet, style: Style) -> list[Text]:
+    """When the calls of a function that is shown alone came, where that was counted."""
+    if known.every is None or len(known.rows) != 1:
+        return []
+    lapse = draw_lapse(known.rows[0], known.every, style.width)
+    return [Text(), *lapse, *draw_hints(known, 1, style.name, is_table=False)]
+
+
+def _doing(known: FunctionSet) -> Doing | None:
+    return None if known.making is None else Doing(making_text(*known.making), is_all=True)
+
+
+SET = PartView(
+    FunctionSet,
+    _lines,
+    _to_json,
+    below_histogram=_below_histogram,
+    doing=_doing,
+    is_in_every_report=True,
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, TypeVar
 
 from rich.text import Text
@@ -17,6 +17,17 @@ _Part = TypeVar("_Part", bound=Part)
 
 
 @dataclass(frozen=True)
+class Doing:
+    """What an analysis is doing now, in the place of its status, on the live line."""
+
+    text: str
+    counts: tuple[str, ...] = ()
+    """What is told before how many calls were seen."""
+    is_all: bool = False
+    """Whether no calls and probes are told of."""
+
+
+@dataclass(frozen=True)
 class PartView(Generic[_Part]):
     """The views of a ``kind`` of part: the ``lines`` of ``darc status`` and the report, and
     ``to_json``, its value in the JSON report. Both are of a frozen snapshot."""
@@ -24,8 +35,16 @@ class PartView(Generic[_Part]):
     kind: type[_Part]
     lines: Callable[[Snapshot, _Part, Style], Iterable[Text]]
     to_json: Callable[[_Part], Any]
+    _: KW_ONLY
     with_notes: bool = True
     """Whether what was noted follows these lines: else they say what of it matters."""
+    below_histogram: Callable[[_Part, Style], Iterable[Text]] = lambda _part, _style: ()
+    """What ``darc histogram`` shows of it below the profile."""
+    doing: Callable[[_Part], Doing | None] = lambda _part: None
+    """What the live line says; ``None``: how far the analysis is, as of any. Any thread."""
+    is_in_every_report: bool = False
+    """Whether JSON reports have its key where there is no such part, too, with ``None``, as those
+    of schema 1 had from the start."""
 
 
 def cost_lines(snapshot: Snapshot) -> list[Text]:

@@ -58,4 +58,4 @@ def _to_json(known: Walk) -> dict[str, Any]:
     }
 
 
-WALK = PartView(Walk, _lines, _to_json)
+WALK = PartView(Walk, _lines, _to_json, is_in_every_report=True)

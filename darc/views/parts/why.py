@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from darc.model.functionset import FunctionProfile
+from darc.model.functionprofile import FunctionProfile
 from darc.model.snapshot import Snapshot
 from darc.model.why import Answer, Suspect, Tail, Why
 from darc.saved.sets import function_to_json
@@ -86,4 +86,4 @@ def _slow(row: FunctionProfile, slow: int) -> dict[str, Any]:
     }
 
 
-WHY = PartView(Why, _lines, _to_json, with_notes=False)
+WHY = PartView(Why, _lines, _to_json, with_notes=False, is_in_every_report=True)
