@@ -18,7 +18,8 @@ from darc.collectors.collector import Collector
 from darc.model.errors import TargetError
 from darc.model.ftree import Fnode, Function, RootCausePath
 from darc.saved import refit
-from darc.saved.storage import Stored
+from darc.saved.descents import SavedDescent, to_parts
+from darc.saved.storage import SearchState, Stored
 from darc.search.contest import Contest
 from darc.search.descent import Descent
 
@@ -29,17 +30,17 @@ class Resumption:
     """Of a search below ``root``, which goes on with the session ``before``, if that is not
     ``None``."""
 
-    def __init__(self, before: Stored | None, root: Fnode, program: Program) -> None:
-        self._before = before
+    def __init__(self, before: SavedDescent | None, root: Fnode, program: Program) -> None:
+        self._before = before.session if before is not None else None
         """Until the search begins anew, or its tree is taken up."""
         self._root = root
         self._program = program
         self._doubts = before.doubts if before is not None else ()
         """What users were told of its ops."""
-        self._parts = before.parts if before is not None else {}
+        self._parts = before.others if before is not None else {}
         self._contests: tuple[Contest, ...] = ()
         """The votes for a decision that did not come."""
-        self.in_peak = before.in_peak_calls if before is not None else 0
+        self.in_peak = before.session.search.in_peak_calls if before is not None else 0
         """All calls inside the peak, in each of the runs."""
 
     @property
@@ -129,12 +130,7 @@ class Resumption:
                 for address, name in dict.fromkeys(places)
                 if (module := self._program.module_at(address)) is not None
             },
-            in_peak_calls=in_peak,
-            contests=contests,
-            indirect=callees.positions(),
+            search=SearchState(in_peak, contests, callees.positions()),
             slices=profile.slices,
-            ops=ops.kept,
-            waits=ops.waits(),
-            doubts=self.doubts(doubts, ops),
-            parts=self._parts,
+            parts={**self._parts, **to_parts(ops.kept, ops.waits(), self.doubts(doubts, ops))},
         )

@@ -53,6 +53,7 @@ from darc.model.profile import Profile
 from darc.model.shares import share_of
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
+from darc.saved.descents import SavedDescent, from_session
 from darc.saved.storage import DESCENT, Stored
 from darc.search.contest import Contest
 from darc.search.descent import (
@@ -91,7 +92,7 @@ class RootCauses(Resumable):
         self,
         subject: Subject,
         *,
-        resumed: Stored | None = None,
+        resumed: SavedDescent | None = None,
         profiled: FunctionProfile | None = None,
     ) -> None:
         """``resumed`` is the session to go on with, once f0's profile is known again; ``profiled``
@@ -103,7 +104,7 @@ class RootCauses(Resumable):
         self._callees = collector.callees
         self._profile = PeakProfile(
             Profile.empty(parameters.resolution, collector.counting.hz),
-            resumed.peak if resumed is not None else None,
+            resumed.session.peak if resumed is not None else None,
         )
         self._descent: Descent | None = None
         self._needed = parameters.profile_calls
@@ -590,7 +591,7 @@ class RootCauses(Resumable):
 
     @classmethod
     def resumed(cls, stored: Stored) -> Callable[[Subject], RootCauses]:
-        return functools.partial(cls, resumed=stored)
+        return functools.partial(cls, resumed=from_session(stored))
 
     def stored(self, alive: bool) -> Stored:
         self._ops.watch()

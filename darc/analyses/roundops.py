@@ -15,7 +15,7 @@ from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.ftree import Fnode
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OpClass
 from darc.model.waits import Waits
-from darc.saved.storage import Stored
+from darc.saved.descents import SavedDescent
 
 ENDED = "the program ended before the search's last round, which asks that: a longer run tells"
 """Why it is not known what ops waited for."""
@@ -34,7 +34,7 @@ class RoundOps:
         program: Program,
         switches: SwitchWatch,
         root: Fnode,
-        resumed: Stored | None,
+        resumed: SavedDescent | None,
         own_back: Callable[[int], int | None] = lambda word: None,
     ) -> None:
         """``own_back`` is :class:`~darc.analyses.waitnames.ProgramNames`'s."""

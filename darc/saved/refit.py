@@ -193,7 +193,7 @@ class _Fitting:
             self._notes.append(f"{self._gone} {callees} no root cause before are not called now")
         contests = [
             self._contest(contest)
-            for contest in self._stored.contests
+            for contest in self._stored.search.contests
             if contest.node in self._whole
         ]
         return Fitted(tuple(self._notes), tuple(contests), self._new)
@@ -203,12 +203,12 @@ class _Fitting:
         live.expand(new)
         exact = live.is_same_build(old.function, new.function)
         callees = list(new.children)
-        direct = [child for child in old.children if child not in self._stored.indirect]
+        direct = [child for child in old.children if child not in self._stored.search.indirect]
         pairs = _same_sites(direct, callees) if exact else _same_callees(direct, callees)
         missing: list[Fnode] = []
         for child in old.children:
             found = pairs.get(child)
-            if child in self._stored.indirect:
+            if child in self._stored.search.indirect:
                 found = self._learned(child, old, new, exact)
             if found is None:
                 missing.append(child)
@@ -226,7 +226,7 @@ class _Fitting:
 
     def _learned(self, child: Fnode, old: Fnode, new: Fnode, exact: bool) -> Fnode | None:
         sites = self._live.indirect_sites(new)
-        number, count = self._stored.indirect[child]
+        number, count = self._stored.search.indirect[child]
         assert child.site is not None
         site: CallSite | None = None
         if exact:

@@ -31,14 +31,11 @@ from darc.model.ftree import (
     NodeState,
     Totals,
 )
-from darc.model.ops import KeptOps, OpClass
 from darc.model.parameters import MAX_DEPTH, Parameters
 from darc.model.peaks import PeakRange
 from darc.model.profile import OCTAVES, Profile
 from darc.model.slices import SLICES
 from darc.model.status import Status
-from darc.model.waits import Waits
-from darc.saved import kept, sets, waits
 from darc.saved.checked import (
     DamagedFileError,
     damaged,
@@ -68,17 +65,31 @@ latencies of callees over other calls than those of their siblings.
 _NO_LONGER = "condition"
 """A parameter that files of earlier releases have, never with another value than ``none``."""
 
-_DOUBTS = "doubts"
-"""A part."""
-
 DESCENT = "start"
 """What :attr:`Stored.analysis` is of a descent to root causes;"""
 
 PROFILES = "profile"
 """and of profiles of many functions: the analyses that files of earlier releases are of."""
 
+_TOLD_BY = {"set": PROFILES}
+"""Which analysis a file of version 3 is of, by a part that it has; of any other, a descent."""
+
 LARGEST_FILE = 64 << 20
 """Bytes; no session comes near it."""
+
+
+@dataclass(frozen=True)
+class SearchState:
+    """What a search had counted, beside what stands in its tree. Files have had it outside of
+    :attr:`Stored.parts` since the first version, whatever analysis they are of."""
+
+    in_peak_calls: int = 0
+    """The calls inside the peak that were counted, over all levels."""
+    contests: tuple[Contest, ...] = ()
+    """Votes that did not suffice for a decision yet."""
+    indirect: Mapping[Fnode, tuple[int, int]] = field(default_factory=dict)
+    """For a node that an indirect call site has learned: which of its caller's indirect call sites
+    that is, counted from 0 by address, and how many its caller has."""
 
 
 @dataclass(frozen=True)
@@ -102,26 +113,15 @@ class Stored:
     modules: Mapping[str, str]
     """By base name, what tells the build of each file of the program that the tree names, as
     :attr:`darc.code.elf.Image.identity` has it; a file that is not there is not known."""
-    in_peak_calls: int = 0
-    """The calls inside the peak that were counted, over all levels."""
-    contests: tuple[Contest, ...] = ()
-    """Votes that did not suffice for a decision yet."""
-    indirect: Mapping[Fnode, tuple[int, int]] = field(default_factory=dict)
-    """For a node that an indirect call site has learned: which of its caller's indirect call sites
-    that is, counted from 0 by address, and how many its caller has."""
+    search: SearchState = field(default_factory=SearchState)
+    """That below f0, of an analysis that makes one."""
     slices: tuple[Mapping[int, int], ...] = ()
     """The profile's calls by bin, in turns of about the same time; none where nobody looked."""
-    ops: KeptOps | None = None
-    """Those that were kept of the last round; they are the part called ``ops``."""
-    waits: Mapping[OpClass, Waits] = field(default_factory=dict)
-    """Who kept these waiting, where that was watched; they are the part called ``waits``."""
-    doubts: tuple[str, ...] = ()
-    """What users were told beside the paths; they are the part called ``doubts``."""
     analysis: str = DESCENT
     """Which analysis it is of, by its :attr:`~darc.analyses.analysis.Analysis.key`."""
     parts: Mapping[str, object] = field(default_factory=dict)
-    """What else analyses keep beside the descent, by their names, as JSON values. The descent keeps
-    what nobody knows as it is."""
+    """What else analyses keep, by its name, as JSON values: who has written them reads them. What
+    an analysis does not know it keeps as it is."""
 
 
 # ------------------------------------------------------------------------------------ writing
@@ -131,14 +131,7 @@ def to_text(stored: Stored) -> str:
     """The file's content."""
     nodes = list(stored.root.walk())
     numbers = {node: number for number, node in enumerate(nodes)}
-    profile, peak = stored.profile, stored.peak
-    own: dict[str, object] = {}
-    if stored.ops is not None:
-        own[kept.PART] = kept.to_part(stored.ops)
-    if stored.waits:
-        own[waits.PART] = waits.to_part(stored.waits)
-    if stored.doubts:
-        own[_DOUBTS] = list(stored.doubts)
+    profile, peak, search = stored.profile, stored.peak, stored.search
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -161,8 +154,8 @@ def to_text(stored: Stored) -> str:
         "peak": None
         if peak is None
         else {"number": peak.number, "first_bin": peak.first_bin, "last_bin": peak.last_bin},
-        "in_peak_calls": stored.in_peak_calls,
-        "ftree": [_node(node, numbers, stored.indirect) for node in nodes],
+        "in_peak_calls": search.in_peak_calls,
+        "ftree": [_node(node, numbers, search.indirect) for node in nodes],
         "contests": [
             {
                 "node": numbers[contest.node],
@@ -179,9 +172,9 @@ def to_text(stored: Stored) -> str:
                     if child in contest.votes
                 ],
             }
-            for contest in stored.contests
+            for contest in search.contests
         ],
-        "parts": dict(sorted({**stored.parts, **own}.items())),
+        "parts": dict(sorted(stored.parts.items())),
     }
     # Symbols may hold anything, half a surrogate pair too: the file itself is plain ASCII.
     return json.dumps(content, indent=1, allow_nan=False)
@@ -325,13 +318,6 @@ def _version(content: object) -> int:
     return version
 
 
-def _texts(content: object, where: str) -> tuple[str, ...]:
-    return tuple(
-        read_text(value, f"{where}[{number}]")
-        for number, value in enumerate(read_list(content, where))
-    )
-
-
 class _Reader:
     """Turns parsed JSON into a session and tells where it is not right."""
 
@@ -359,10 +345,7 @@ class _Reader:
         if self._version > 3:
             analysis = read_text(top["analysis"], "analysis")
         else:
-            analysis = PROFILES if sets.PART in parts else DESCENT
-        ops = parts.pop(kept.PART, None)
-        waited = waits.from_part(parts.pop(waits.PART, {}))
-        doubts = _texts(parts.pop(_DOUBTS, []), f"parts.{_DOUBTS}")
+            analysis = next((_TOLD_BY[key] for key in parts if key in _TOLD_BY), DESCENT)
         return Stored(
             spec=read_text(top["function"], "function"),
             parameters=parameters,
@@ -371,13 +354,12 @@ class _Reader:
             peak=None if top["peak"] is None else self.peak(top["peak"], last),
             root=nodes[0],
             modules=modules,
-            in_peak_calls=read_count(top["in_peak_calls"], "in_peak_calls"),
-            contests=self.contests(top["contests"], nodes),
-            indirect=indirect,
+            search=SearchState(
+                read_count(top["in_peak_calls"], "in_peak_calls"),
+                self.contests(top["contests"], nodes),
+                indirect,
+            ),
             slices=slices,
-            ops=None if ops is None else kept.from_part(ops, nodes, sees_waits=bool(waited)),
-            waits=waited,
-            doubts=doubts,
             analysis=analysis,
             parts=parts,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import json
@@ -14,6 +15,8 @@ from darc.model.parameters import Parameters, Probes
 from darc.model.peaks import find_peaks
 from darc.model.snapshot import Snapshot
 from darc.saved import storage
+from darc.saved.checked import DamagedFileError
+from darc.saved.descents import from_session
 from darc.saved.refit import check_overrides, new_parameters
 from darc.views.exporters.reportfile import write_report
 from darc.views.exporters.text import report, status
@@ -94,6 +97,8 @@ def trial(chance: random.Random) -> None:
     """Reads it, and shows and writes what was read."""
     stored = storage.from_bytes(made(chance), names.made(chance))
     storage.from_bytes(storage.to_text(stored).encode(), "again")
+    with contextlib.suppress(DamagedFileError):
+        from_session(stored)
     try:
         check_overrides(stored, {})
         parameters = new_parameters(stored, {})

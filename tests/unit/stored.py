@@ -10,7 +10,8 @@ from darc.model.ftree import (
 from darc.model.parameters import Parameters
 from darc.model.peaks import PeakRange
 from darc.model.status import Status
-from darc.saved.storage import Stored
+from darc.saved.descents import to_parts
+from darc.saved.storage import SearchState, Stored
 from darc.search.contest import Contest
 from tests.unit import ops, samples
 
@@ -27,7 +28,7 @@ def sample() -> Stored:
     )  # fmt: skip
     return Stored(
         "handle", Parameters(peak="3"), Status.ENDED, samples.profile(samples.BINS),
-        PeakRange(3, 23, None), root, {"mixture": "15df", "libc.so.6": "sha256:77"}, 60,
-        (contest,), {learned: (1, 3)}, ({11: 900, 23: 1}, {11: 905, 23: 29}),
-        ops.of_samples(root, 1),
+        PeakRange(3, 23, None), root, {"mixture": "15df", "libc.so.6": "sha256:77"},
+        SearchState(60, (contest,), {learned: (1, 3)}), ({11: 900, 23: 1}, {11: 905, 23: 29}),
+        parts=to_parts(ops.of_samples(root, 1)),
     )  # fmt: skip

@@ -24,6 +24,7 @@ from darc.model.errors import DarcError, NotFoundError, UsageError
 from darc.model.parameters import OnFinish, Parameters, Probes
 from darc.model.values import choice, count
 from darc.saved import storage
+from darc.saved.descents import to_parts
 from darc.saved.storage import Stored
 from darc.views.exporters import EXPORTERS
 from tests.fake_app import FakeApp
@@ -456,11 +457,11 @@ def test_saved_sessions_are_compared(app: FakeApp, tmp_path: Path) -> None:
     assert made.ftree is not None
     stored = Stored(
         "handle", Parameters(), made.status, samples.profile(samples.BINS), None, made.ftree, {},
-        ops=made.ops,
+        parts=to_parts(made.ops),
     )  # fmt: skip
     old, empty = tmp_path / "old.json", tmp_path / "empty.json"
     old.write_text(storage.to_text(stored))
-    empty.write_text(storage.to_text(dataclasses.replace(stored, ops=None)))
+    empty.write_text(storage.to_text(dataclasses.replace(stored, parts={})))
     commands.run(app, "compare", str(old))
     assert "10 kept" in app.shown[0].splitlines()[0]
     assert old.name in app.shown[0].splitlines()[0]

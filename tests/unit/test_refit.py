@@ -16,7 +16,7 @@ from darc.model.peaks import PeakRange
 from darc.model.profile import Profile
 from darc.model.status import Status
 from darc.saved import refit, storage
-from darc.saved.storage import Stored
+from darc.saved.storage import SearchState, Stored
 from darc.search.contest import Contest
 from darc.search.descent import MAX_DEPTH_NOTE
 
@@ -115,7 +115,7 @@ class Program:
         node.state = NodeState.ROOT_CAUSE
         stored = Stored(
             "f0", Parameters(), Status.FOUND, EMPTY, PeakRange(2, 20, None), self.root,
-            {"prog": self.build}, 20, (), indirect,
+            {"prog": self.build}, SearchState(20, (), indirect),
         )  # fmt: skip
         # Through a file: what holds of it must not hang on addresses of the run.
         return storage.from_bytes(storage.to_text(stored).encode(), "s.json")
@@ -269,7 +269,10 @@ def contest(node: Fnode) -> Contest:
 
 def test_votes_are_kept_where_all_callees_fit(stored: Stored) -> None:
     flush = next(n for n in stored.root.walk() if n.function.symbol == "flush")
-    stored = replace(stored, contests=(contest(flush), contest(stored.root)))
+    stored = replace(
+        stored,
+        search=replace(stored.search, contests=(contest(flush), contest(stored.root))),
+    )
     program = rebuilt()
     votes = program.fit(stored).contests
     assert [c.node.function.name for c in votes] == ["flush", "f0"]

@@ -13,6 +13,7 @@ from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.offtimes import WatchedOps
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OpClass
 from darc.model.waits import Waits
+from darc.saved.descents import SavedDescent
 from darc.saved.storage import Stored
 from tests.unit import ops, samples
 
@@ -35,16 +36,16 @@ def kept(count: int = 10) -> KeptOps:
     return ops.of_samples(root, count)
 
 
-def round_ops(switches: SwitchWatch, resumed: Stored | None = None) -> RoundOps:
+def round_ops(switches: SwitchWatch, resumed: SavedDescent | None = None) -> RoundOps:
     return RoundOps(cast(Program, None), switches, samples.tree()[0], resumed)
 
 
-def stored(**changes: Any) -> Stored:
+def stored(**parts: Any) -> SavedDescent:
     shown = samples.snapshot()
     assert shown.ftree is not None
     assert shown.profile is not None
     made = Stored("handle", shown.parameters, shown.status, shown.profile, None, shown.ftree, {})
-    return dataclasses.replace(made, **changes)
+    return SavedDescent(made, **parts)
 
 
 def test_they_are_asked_once_and_late_when_threads_were_off() -> None:

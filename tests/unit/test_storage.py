@@ -31,7 +31,9 @@ from darc.model.profile import Profile
 from darc.model.status import Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
 from darc.saved import storage
-from darc.saved.storage import Stored
+from darc.saved.checked import DamagedFileError
+from darc.saved.descents import SavedDescent, from_session, to_parts
+from darc.saved.storage import SearchState, Stored
 from darc.search.contest import Contest
 from tests.unit import ops, samples
 from tests.unit.stored import sample
@@ -128,13 +130,10 @@ def sessions(draw: st.DrawFn) -> Stored:
         ),
         root=root,
         modules=draw(st.dictionaries(TEXTS, TEXTS, max_size=3)),
-        in_peak_calls=draw(COUNTS),
-        contests=tuple(contests),
+        search=SearchState(draw(COUNTS), tuple(contests), indirect),
         slices=tuple(draw(st.lists(BINS, max_size=20))),
-        indirect=indirect,
-        ops=kept,
-        waits=waits,
         analysis=draw(TEXTS),
+        parts=to_parts(kept, waits),
     )
 
 
@@ -142,10 +141,19 @@ def read(text: str) -> Stored:
     return storage.from_bytes(text.encode(), "s.json")
 
 
+def read_whole(data: bytes) -> SavedDescent:
+    """The session, with the parts that the descent reads."""
+    stored = storage.from_bytes(data, "s.json")
+    try:
+        return from_session(stored)
+    except DamagedFileError as error:
+        raise FormatError(f"s.json {error}") from None
+
+
 def refusal(data: bytes) -> str:
     """The message for a file that is not right: one line that begins with the file's name."""
     with pytest.raises(FormatError) as error:
-        storage.from_bytes(data, "s.json")
+        read_whole(data)
     message = str(error.value)
     assert message.startswith("s.json ")
     assert len(message.splitlines()) == 1
@@ -170,21 +178,24 @@ def test_round_trip(stored: Stored) -> None:
     assert again.peak == stored.peak
     assert again.analysis == stored.analysis
     assert is_same(again.slices, stored.slices)
-    assert is_same(again.waits, stored.waits)
+    before, now = from_session(stored), from_session(again)
+    assert is_same(now.waits, before.waits)
     nodes = list(zip(stored.root.walk(), again.root.walk(), strict=True))
     for old, new in nodes:
         assert (new.id, new.state, new.totals, new.end) == (old.id, old.state, old.totals, old.end)
         assert (new.called, new.decision) == (old.called, old.decision)
         assert new.function.address == new.function.offset == old.function.offset
-    assert [c.node.id for c in again.contests] == [c.node.id for c in stored.contests]
-    assert [c.ballot({}) for c in again.contests] == [c.ballot({}) for c in stored.contests]
-    assert {n.id: p for n, p in again.indirect.items()} == {
-        n.id: p for n, p in stored.indirect.items()
+    assert [c.node.id for c in again.search.contests] == [c.node.id for c in stored.search.contests]
+    assert [c.ballot({}) for c in again.search.contests] == [
+        c.ballot({}) for c in stored.search.contests
+    ]
+    assert {n.id: p for n, p in again.search.indirect.items()} == {
+        n.id: p for n, p in stored.search.indirect.items()
     }
-    assert is_same(shown(again.ops), shown(stored.ops))
-    if again.ops is not None:
+    assert is_same(shown(now.ops), shown(before.ops))
+    if now.ops is not None:
         theirs = set(again.root.walk())
-        assert all(total.node in theirs for op in again.ops.ops for total in op.sums)
+        assert all(total.node in theirs for op in now.ops.ops for total in op.sums)
 
 
 def shown(kept: KeptOps | None) -> object:
@@ -214,25 +225,26 @@ def handlers(module: str) -> Stored:
         votes[root.add_child(function, ops.indirect_site())] = index
     contest = Contest(root, 5, 4, 5, Totals(5, 5, 50, 50), votes)
     return dataclasses.replace(
-        sample(), root=root, contests=(contest,), indirect={}, modules={}, ops=None
+        sample(), root=root, search=SearchState(60, (contest,)), modules={}, parts={}
     )
 
 
 def test_handlers_of_two_modules_at_one_offset_stay_two() -> None:
     for stored in (handlers("nvme"), read(storage.to_text(handlers("nvme")))):
-        assert stored.contests[0].ballot({}) == [4, 0, 1]
+        assert stored.search.contests[0].ballot({}) == [4, 0, 1]
 
 
 def test_ops_of_another_build_keep_their_calls() -> None:
     stored = sample()
-    assert stored.ops is not None
+    ops_before = from_session(stored).ops
+    assert ops_before is not None
     moved = Fnode(samples.function("handle", offset=0x2100))
     again = read(storage.to_text(dataclasses.replace(
-        stored, root=moved, contests=(), indirect={}
+        stored, root=moved, search=SearchState(60)
     )))  # fmt: skip
-    assert shown(again.ops) == shown(stored.ops)
+    assert shown(from_session(again).ops) == shown(ops_before)
     assert not list(moved.children)
-    assert read(storage.to_text(again)).ops is not None
+    assert read_whole(storage.to_text(again).encode()).ops is not None
     assert storage.to_text(read(storage.to_text(again))) == storage.to_text(again)
 
 
@@ -264,12 +276,12 @@ def test_parts_that_nobody_knows_are_kept() -> None:
 
 def test_what_users_were_told_beside_the_paths_is_kept() -> None:
     doubts = ("flush explains 25 % of the peak's time: most of it has other causes",)
-    again = read(storage.to_text(dataclasses.replace(sample(), doubts=doubts)))
-    assert again.doubts == doubts
+    again = read(storage.to_text(dataclasses.replace(sample(), parts=to_parts(doubts=doubts))))
+    assert from_session(again).doubts == doubts
     content = json.loads(storage.to_text(again))
     content["parts"]["doubts"] = [1]
     with pytest.raises(FormatError, match=r"parts.doubts\[0\]"):
-        read(json.dumps(content))
+        read_whole(json.dumps(content).encode())
 
 
 def test_no_address_of_the_run_is_written() -> None:
@@ -349,7 +361,7 @@ def test_a_session_with_anything_exchanged_is_read_or_refused(data: st.DataObjec
             container[key] = data.draw(JSON | st.sampled_from([-1, 2**200, 1e999, "NaN"]))
     raw = json.dumps(content).encode()
     try:
-        stored = storage.from_bytes(raw, "s.json")
+        stored = read_whole(raw).session
     except DarcError:
         refusal(raw)
     else:
@@ -363,7 +375,7 @@ def test_a_session_with_flipped_bytes_is_read_or_refused(data: st.DataObject) ->
     for _ in range(data.draw(st.integers(1, 4))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     try:
-        storage.from_bytes(bytes(raw), "s.json")
+        read_whole(bytes(raw))
     except DarcError:
         refusal(bytes(raw))
 

@@ -12,12 +12,12 @@ from darc.app.options import Typed, number_in
 from darc.model.contrast import Side, contrast
 from darc.model.errors import DarcError, UsageError
 from darc.model.functionset import FunctionSet
-from darc.model.ops import KeptOps, OpClass
+from darc.model.ops import OpClass
 from darc.model.peaks import LAST_PEAK
 from darc.model.setdiff import Method, difference
 from darc.model.snapshot import Snapshot
 from darc.model.values import member
-from darc.saved import sets, storage
+from darc.saved import descents, sets, storage
 from darc.views import contrast as contrast_view
 from darc.views import setdiff as setdiff_view
 from darc.views import timeline
@@ -203,7 +203,7 @@ def _of_peak(snapshot: Snapshot, kept_as: OpClass) -> Side:
 
 
 def _of_file(name: str) -> Side:
-    kept: KeptOps | None = storage.read_file(path_of(name)).ops
+    kept = descents.read_file(path_of(name)).ops
     if kept is None:
         raise UsageError(f"{name} holds no ops: save the session again behind a search")
     return Side.of(name, kept, OpClass.IN_PEAK)
