@@ -216,7 +216,10 @@ class Analysis(ABC):
         Raises:
             UsageError: nothing of it can be kept.
         """
-        raise UsageError("nothing of this analysis can be saved: it begins anew in each run")
+        raise UsageError(
+            "nothing of this analysis can be saved, as it begins anew in each run: "
+            "'darc report -o FILE' keeps what was found"
+        )
 
 
 class Resumable(Analysis):

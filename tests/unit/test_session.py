@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from darc.analyses.analysis import Analysis
 from darc.analyses.rootcauses import RootCauses
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.model.errors import TargetError, UnsupportedError, UsageError
@@ -102,6 +103,15 @@ def test_a_session_says_which_analysis_it_is_of(assembled: Assemble) -> None:
     bench.run(30)
     assert bench.session.stored().analysis == "other"
     assert Bench(assembled(PLAIN)).install().session.stored().analysis == "start"
+
+
+def test_what_cannot_be_saved_says_what_keeps_it(assembled: Assemble) -> None:
+    class Anew(RootCauses):
+        stored = Analysis.stored
+
+    bench = Bench(assembled(PLAIN), Anew).install()
+    with pytest.raises(UsageError, match="in each run: 'darc report -o FILE' keeps what was found"):
+        bench.session.stored()
 
 
 def test_the_time_is_up(assembled: Assemble, monkeypatch: pytest.MonkeyPatch) -> None:
