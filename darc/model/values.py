@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
@@ -108,11 +108,17 @@ def share(
 
 def choice(*words: str) -> Kind[str]:
     """One of the ``words``."""
+    return named({word: word for word in words})
 
-    def parse(text: str) -> str:
-        if text not in words:
+
+def named(values: Mapping[str, _Value]) -> Kind[_Value]:
+    """What has one of these names: an entry of a registry."""
+    words = tuple(values)
+
+    def parse(text: str) -> _Value:
+        if text not in values:
             raise ValueError(text)
-        return text
+        return values[text]
 
     return Kind(f"one of {', '.join(words)}", parse, words[0], words, has_no_others=True)
 

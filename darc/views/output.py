@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from darc.model.errors import UsageError
 from darc.saved.files import replace_file
 from darc.views.style import Style
 from darc.views.words import Shown
@@ -17,13 +17,23 @@ Text = Callable[[Style], Shown]
 Values = Callable[[], dict[str, Any]]
 """Makes what is written as JSON."""
 
-FORMATS = ("text", "json")
-"""What ``--format`` takes where a view is written as the report is."""
+
+class ViewFormat(Enum):
+    """How a view is written, by what ``--format`` takes."""
+
+    TEXT = "text"
+    JSON = "json"
+
+    @classmethod
+    def of_file(cls, file: Path | None) -> ViewFormat:
+        """The one that the name of ``file`` asks for: text where it does not say."""
+        is_json = file is not None and file.suffix.lower() == ".json"
+        return cls.JSON if is_json else cls.TEXT
 
 
 def write_view(
-    made: Mapping[str, Text],
-    form: str,
+    made: Mapping[ViewFormat, Text],
+    form: ViewFormat,
     file: Path | None,
     *,
     emit: Callable[[str], None],
@@ -32,18 +42,11 @@ def write_view(
     """Write the view, of which ``made`` has each format, to ``file``, or hand it to ``emit``.
 
     Raises:
-        UsageError: there is no such format, or no file of this name can be.
+        UsageError: no file of this name can be.
         TargetError: the system refuses the file.
     """
-    check_format(form)
     if file is None:
         emit(made[form](style))
         return
     replace_file(file, made[form](Style(verbose=style.verbose, whole_names=True)) + "\n")
     emit(f"darc: written to {file}")
-
-
-def check_format(form: str) -> None:
-    """Raise :class:`UsageError` unless views are written in this format."""
-    if form not in FORMATS:
-        raise UsageError(f"--format: '{form}' is not a format; there are {' and '.join(FORMATS)}")

@@ -12,6 +12,7 @@ from darc.code.demangle import display_name
 from darc.model.ftree import CallSite, Cause, Ending, Function
 from darc.model.snapshot import SiteReport, SiteState
 from darc.views import render
+from darc.views.exporters.json import JSON
 from darc.views.exporters.reportfile import write_report
 from darc.views.exporters.text import report, status
 from darc.views.general.histogram import histogram
@@ -103,7 +104,7 @@ def trial(chance: random.Random) -> None:
     assert "\n" not in line
     assert columns(line) <= max(width, 20)
     out: list[str] = []
-    write_report(snapshot, "json", None, emit=out.append)
+    write_report(snapshot, JSON, None, emit=out.append)
     check(out[0])
     assert json.loads(out[0])["function"] == whole(text)
     # Completion of 'start' asks for nothing else.

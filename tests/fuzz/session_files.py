@@ -18,6 +18,7 @@ from darc.saved import storage
 from darc.saved.checked import DamagedFileError
 from darc.saved.descents import from_session
 from darc.saved.refit import check_overrides, new_parameters
+from darc.views.exporters import EXPORTERS
 from darc.views.exporters.reportfile import write_report
 from darc.views.exporters.text import report, status
 from darc.views.general.live import live
@@ -117,5 +118,5 @@ def trial(chance: random.Random) -> None:
     for view in (report, status, live):
         names.check(view(snapshot, Style(chance.choice((0, 40, 80)), chance.random() < 0.5)))
     shown: list[str] = []
-    write_report(snapshot, "json", None, emit=shown.append)
+    write_report(snapshot, EXPORTERS["json"], None, emit=shown.append)
     json.loads(shown[0])

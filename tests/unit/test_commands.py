@@ -250,7 +250,7 @@ def test_run_begins_an_analysis(
         ("report", "--format", "--format needs a value"),
         ("report", "--format pdf", "--format: 'pdf' is not one of text, json"),
         ("report", "--format pdf", "'pdf' is not one of text"),
-        ("report", "-o out.pdf", "'pdf' is not a format"),
+        ("report", "-o out.pdf", "'out.pdf': no report can be written as .pdf; files end in .txt"),
         ("report", "-o ''", "-o: '' is not the name of a file"),
         ("report", "-o ~no-such-user/x", "there is no home directory"),
         (

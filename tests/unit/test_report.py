@@ -3,12 +3,14 @@ import importlib
 import json
 import os
 import pkgutil
+import re
 import stat
 import sys
 from pathlib import Path
 
 import pytest
 
+from darc.app import commands
 from darc.model.errors import DarcError, TargetError, UsageError
 from darc.model.ops import KeptOps, ObjectKind
 from darc.model.part import Part
@@ -18,18 +20,20 @@ from darc.model.waits import Holder, Role, WaitedFor, Waits
 from darc.saved.files import replace_file
 from darc.views import exporters
 from darc.views.exporters import EXPORTERS
+from darc.views.exporters.dot import DOT
 from darc.views.exporters.exporter import Exporter
-from darc.views.exporters.json import to_json
+from darc.views.exporters.json import JSON, to_json
 from darc.views.exporters.reportfile import format_of, write_report
-from darc.views.exporters.text import report
+from darc.views.exporters.text import TEXT, report
 from darc.views.parts import PARTS
 from darc.views.style import Style
+from tests.fake_app import FakeApp
 from tests.unit import ops, samples
 
 
 def write(
     snapshot: Snapshot | None = None,
-    form: str = "json",
+    form: Exporter = JSON,
     file: Path | None = None,
     style: Style | None = None,
     require_root_cause: bool = False,
@@ -202,33 +206,45 @@ def test_json_is_shown_or_written(tmp_path: Path) -> None:
 
 def test_text_in_a_file_has_no_escape_codes(tmp_path: Path) -> None:
     file = tmp_path / "out.txt"
-    write(form="text", file=file, style=Style(colour=True))
+    write(form=TEXT, file=file, style=Style(colour=True))
     assert "\x1b" not in file.read_text()
-    assert "\x1b[" in write(form="text", style=Style(colour=True))[0]
-
-
-FORMATS = ", ".join(list(EXPORTERS)[:-1]) + " and " + list(EXPORTERS)[-1]
+    assert "\x1b[" in write(form=TEXT, style=Style(colour=True))[0]
 
 
 @pytest.mark.parametrize("form", ["pdf", "no-such-format"])
 def test_formats_that_there_are_not(form: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=f"'{form}' is not a format; there are {FORMATS}"):
-        write(form=form, file=tmp_path / "out")
+    told = f"--format: '{form}' is not one of {', '.join(EXPORTERS)}; type for example"
+    with pytest.raises(UsageError, match=told):
+        commands.run(FakeApp(), "report", f"--format {form} -o {tmp_path / 'out'}")
     assert not list(tmp_path.iterdir())
 
 
-def test_unknown_formats_are_refused() -> None:
-    with pytest.raises(UsageError, match=f"'pdf' is not a format; there are {FORMATS}"):
-        write(form="pdf")
+def test_endings_that_promise_what_no_exporter_makes_are_refused(tmp_path: Path) -> None:
+    """In the words of what was typed, which is no option but a file's name."""
+    file = tmp_path / "Out.PDF"
+    with pytest.raises(UsageError) as error:
+        commands.run(FakeApp(), "report", f"-o {file}")
+    told = re.fullmatch(
+        rf"'{file}': no report can be written as \.pdf; files end in (\.txt, .*), or "
+        r"'--format' says (text, json.*)",
+        str(error.value),
+    )
+    assert told
+    endings, names = (re.split(", | or ", words) for words in told.groups())
+    assert endings == [end for one in EXPORTERS.values() for end in one.suffixes]
+    assert names == list(EXPORTERS)
+    app = FakeApp(samples.snapshot())
+    commands.run(app, "report", f"-o {file} --format dot")
+    assert file.read_text().startswith("digraph")
 
 
 @pytest.mark.parametrize(
     ("name", "form"),
-    [("a.json", "json"), ("a.JSON", "json"), ("a.txt", "text"), ("a", "text"), ("a.pdf", "pdf")],
+    [("a.json", "json"), ("a.JSON", "json"), ("a.txt", "text"), ("a", "text"), ("a.gv", "dot")],
 )
 def test_the_suffix_tells_the_format(name: str, form: str) -> None:
-    assert format_of(Path(name)) == form
-    assert format_of(None) == "text"
+    assert format_of(Path(name)).name == form
+    assert format_of(None).name == "text"
 
 
 def test_require_fails_after_the_report_was_written(tmp_path: Path) -> None:
@@ -315,7 +331,7 @@ def test_who_waited_for_whom_is_a_graph() -> None:
     lock = WaitedFor(ObjectKind.LOCK, 'log"lock', ("append", "handle"), 800, 3, 3, (held, free))
     kept = KeptOps(samples.HZ, sees_waits=True)
     shown = samples.snapshot(ops=kept, waits=Waits(3, 1000, (lock,)))
-    (text,) = write(shown, "dot")
+    (text,) = write(shown, DOT)
     assert text.splitlines() == [
         "digraph waits {",
         "  rankdir=LR;",
@@ -331,7 +347,7 @@ def test_who_waited_for_whom_is_a_graph() -> None:
     assert "\nWaits\n●" in text
     assert 'waited for the lock log"lock in append ← handle: 3 calls' in text
     assert "Waits" not in report(samples.snapshot(), Style())
-    (text,) = write(samples.snapshot(), "dot")
+    (text,) = write(samples.snapshot(), DOT)
     assert text.splitlines()[-2:] == ['  f0 [label="handle"];', "}"]
     text = EXPORTERS["dot"].text(samples.snapshot(function="f" * 5000), Style(whole_names=True))
     assert "f" * 5000 in text

@@ -9,8 +9,9 @@ from darc.app.commands.command import FILE, Actions, Command, Option, Parsed, st
 from darc.app.commands.written import FILE_OPTION
 from darc.app.options import Typed
 from darc.model.errors import UsageError
-from darc.model.values import choice, member
+from darc.model.values import member, named
 from darc.views.exporters import EXPORTERS, reportfile
+from darc.views.exporters.exporter import Exporter
 
 
 class Required(Enum):
@@ -24,7 +25,7 @@ _FORMAT = Option(
     "--format",
     "FORMAT",
     "How it is written.",
-    choice(*EXPORTERS),
+    named(EXPORTERS),
     f"what FILE ends in, else {next(iter(EXPORTERS))}",
 )
 _OUTPUT = Option("--output", "FILE", "The same as -o.", FILE)
@@ -47,15 +48,15 @@ def _parse_report(typed: Typed) -> Parsed:
         )
     path = FILE_OPTION.typed_in(typed) or _OUTPUT.typed_in(typed)
     form = _FORMAT.typed_in(typed) or reportfile.format_of(path)
-    reportfile.check_format(form)
     return Parsed((), {"format": form, "file": path, "require": _REQUIRE.typed_in(typed)})
 
 
 def _report(app: Actions, parsed: Parsed) -> None:
-    file = parsed.options["file"]
+    form, file = parsed.options["format"], parsed.options["file"]
+    assert isinstance(form, Exporter)
     reportfile.write_report(
         app.snapshot(tree=True),
-        str(parsed.options["format"]),
+        form,
         file if isinstance(file, Path) else None,
         emit=app.emit,
         style=style_of(app),

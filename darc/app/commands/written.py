@@ -6,9 +6,9 @@ from pathlib import Path
 
 from darc.app.commands.command import FILE, Actions, Option, Parsed, style_of
 from darc.app.options import Typed
-from darc.model.values import choice
-from darc.views import output
+from darc.model.values import member
 from darc.views.exporters import json
+from darc.views.output import Text, Values, ViewFormat, write_view
 
 FILE_OPTION = Option(
     "-o", "FILE", "Write to FILE, which is replaced as a whole.", FILE, "it is shown"
@@ -17,7 +17,7 @@ _FORMAT = Option(
     "--format",
     "FORMAT",
     "How it is written.",
-    choice(*output.FORMATS),
+    member(ViewFormat),
     "what the file of -o ends in, else text",
 )
 VIEW_OPTIONS = (_FORMAT, FILE_OPTION)
@@ -27,17 +27,16 @@ def view_options_in(typed: Typed) -> dict[str, object]:
     """``format`` and ``file``, for :func:`write`, by what was typed of :data:`VIEW_OPTIONS`. Raises
     :class:`UsageError`."""
     file = FILE_OPTION.typed_in(typed)
-    is_json = file is not None and file.suffix.lower() == ".json"
-    form = _FORMAT.typed_in(typed) or ("json" if is_json else "text")
-    return {"format": form, "file": file}
+    return {"format": _FORMAT.typed_in(typed) or ViewFormat.of_file(file), "file": file}
 
 
-def write(app: Actions, parsed: Parsed, text: output.Text, values: output.Values) -> None:
+def write(app: Actions, parsed: Parsed, text: Text, values: Values) -> None:
     """Shows a view, or writes it, as the options of :func:`view_options_in` say."""
-    file = parsed.options["file"]
-    output.write_view(
-        {"text": text, "json": lambda _style: json.json_text(values())},
-        str(parsed.options["format"]),
+    form, file = parsed.options["format"], parsed.options["file"]
+    assert isinstance(form, ViewFormat)
+    write_view(
+        {ViewFormat.TEXT: text, ViewFormat.JSON: lambda _style: json.json_text(values())},
+        form,
         file if isinstance(file, Path) else None,
         emit=app.emit,
         style=style_of(app),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from darc.model.errors import DarcError, UsageError
@@ -10,16 +10,17 @@ from darc.model.shares import is_minor
 from darc.model.snapshot import Snapshot
 from darc.saved.files import replace_file
 from darc.views.exporters import EXPORTERS
+from darc.views.exporters.exporter import Exporter
 from darc.views.style import Style
 
-_DEFAULT = next(iter(EXPORTERS))
+_DEFAULT = next(iter(EXPORTERS.values()))
 _OTHERS = frozenset({".html", ".htm", ".pdf"})
 """Names of files that would promise what no exporter makes; one that does take its own first."""
 
 
 def write_report(
     snapshot: Snapshot,
-    form: str,
+    form: Exporter,
     file: Path | None,
     *,
     emit: Callable[[str], None],
@@ -29,16 +30,15 @@ def write_report(
 ) -> None:
     """Write the report to ``file``, which is replaced as a whole, or hand it to ``emit``.
 
-    Raises :class:`UsageError` for a format or file name that cannot be, :class:`TargetError` when
+    Raises :class:`UsageError` for a file name that cannot be, :class:`TargetError` when
     the system refuses the file (the old one then stays as it was), and, with
     ``require_root_cause``, :class:`DarcError` after writing when no root cause was found, or only
     such as explain the smaller part of the peak's time; with ``require_answer``, when
     ``darc why`` has found none.
     """
-    check_format(form)
     given = style or Style()
     in_file = Style(verbose=given.verbose, whole_names=True)
-    text = EXPORTERS[form].text(snapshot, given if file is None else in_file)
+    text = form.text(snapshot, given if file is None else in_file)
     if file is None:
         emit(text)
     else:
@@ -64,19 +64,25 @@ def _why_no_answer(snapshot: Snapshot) -> str | None:
     return answers[-1].why_no_answer if answers else "'darc why' was not asked"
 
 
-def format_of(file: Path | None) -> str:
-    """The format that the name of ``file`` asks for, which there may be none of: the first when it
-    does not say."""
+def format_of(file: Path | None) -> Exporter:
+    """The format that the name of ``file`` asks for: the first where it does not say.
+
+    Raises:
+        UsageError: it promises what no exporter makes.
+    """
     suffix = "" if file is None else file.suffix.lower()
-    for name, one in EXPORTERS.items():
+    for one in EXPORTERS.values():
         if suffix in one.suffixes:
-            return name
-    return suffix.removeprefix(".") if suffix in _OTHERS else _DEFAULT
+            return one
+    if suffix in _OTHERS:
+        endings = _or(end for one in EXPORTERS.values() for end in one.suffixes)
+        raise UsageError(
+            f"'{file}': no report can be written as {suffix}; files end in {endings}, or "
+            f"'--format' says {_or(EXPORTERS)}"
+        )
+    return _DEFAULT
 
 
-def check_format(form: str) -> None:
-    """Raise :class:`UsageError` unless reports can be written in this format."""
-    if form not in EXPORTERS:
-        *others, last = EXPORTERS
-        there = f"{', '.join(others)} and {last}"
-        raise UsageError(f"--format: '{form}' is not a format; there are {there}")
+def _or(words: Iterable[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} or {last}"
