@@ -97,8 +97,8 @@ def _say(text: str) -> None:
 
 
 def _tell(outcome: run.JobOutcome) -> None:
-    if outcome.difference:
-        _say(f"  differs ({outcome.blame}):\n{outcome.difference}")
+    if outcome.blame is not None:
+        _say(f"  differs ({outcome.blame.value}):\n{outcome.difference}")
     for words in outcome.figures.trouble[:10]:
         _say(f"  {words}")
     for fault in outcome.figures.faults[:5]:

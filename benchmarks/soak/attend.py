@@ -94,7 +94,7 @@ def _look_after(job: "dict[str, Any]", folder: Path, pid: int, fifo: Path, setti
             check=False,
         ).returncode
     os.write(gate, b"go\n")
-    entry = {"event": "gdb", "pid": pid, "status": status}
+    entry = {"event": "gdb", "pid": pid, "status": status}  # Event.GDB of events.py
     if status:
         entry["words"] = output.read_text(errors="replace")[-2000:]
     with Path(job["log"]).open("a") as log:

@@ -24,6 +24,7 @@ from typing import Any
 
 import gdb
 
+from benchmarks.soak.events import Event
 from darc.code.modules import Module
 from darc.code.program import Program
 from darc.debuggee import procfs
@@ -150,7 +151,7 @@ class Process:
         yield from self._go_on()
         space = gdb.current_progspace()
         assert space is not None
-        self.note("begin", program=str(space.filename))
+        self.note(Event.BEGIN, program=str(space.filename))
         while True:
             yield from self._turn()
 
@@ -173,7 +174,7 @@ class Process:
             if name not in FAULTS:
                 return
             self._faults += 1
-            self.note("fault", signal=name, where=lines_of("bt 12"), code=lines_of("x/5i $pc"))
+            self.note(Event.FAULT, signal=name, where=lines_of("bt 12"), code=lines_of("x/5i $pc"))
             if self._faults >= MOST_FAULTS:
                 quiet(f"handle {name} nostop")
 
@@ -243,7 +244,7 @@ class Process:
             quiet("darc stop")
             self._compare_code(name)
         else:
-            self.note("refused", f0=name, why=refused)
+            self.note(Event.REFUSED, f0=name, why=refused)
             self._hot.forget(module.path, offset)
             # Else one program whose every function is refused would never go on.
             yield from self._sample(0.05)
@@ -271,7 +272,7 @@ class Process:
         nodes = list(shown.ftree.walk()) if shown.ftree is not None else []
         states = Counter(site.state for site in shown.program.sites)
         self.note(
-            "analysis",
+            Event.ANALYSIS,
             f0=name,
             seconds=round(seconds, 3),
             status=shown.status.value,
@@ -292,11 +293,11 @@ class Process:
                 raise
             raise Ended from None  # killed as it stood still
         if altered:
-            self.note("altered", f0=moment, places=altered[:20])
+            self.note(Event.ALTERED, f0=moment, places=altered[:20])
 
-    def note(self, event: str, **what: Any) -> None:
+    def note(self, event: Event, **what: Any) -> None:
         """One line of the log."""
-        entry = {"event": event, "pid": self._settings.pid, **what}
+        entry = {"event": event.value, "pid": self._settings.pid, **what}
         with Path(self._settings.log).open("a") as log:
             log.write(json.dumps(entry) + "\n")
 
@@ -404,10 +405,10 @@ def step() -> None:
     try:
         next(STEPS)
     except Ended:
-        PROCESS.note("end")
+        PROCESS.note(Event.END)
         goes_on = False
     except gdb.error as error:
-        PROCESS.note("end" if TARGET.pid is None else "trouble", error=str(error))
+        PROCESS.note(Event.END if TARGET.pid is None else Event.TROUBLE, error=str(error))
         goes_on = False
     gdb.set_convenience_variable("soak_goes_on", goes_on)
 

@@ -72,7 +72,7 @@ def _row(outcome: JobOutcome) -> Sequence[str]:
 def _verdict(outcome: JobOutcome) -> str:
     if outcome.failed:
         return "**1**"
-    return f"0 ({outcome.blame})" if outcome.blame else "0"
+    return f"0 ({outcome.blame.value})" if outcome.blame is not None else "0"
 
 
 def _sum(outcomes: Sequence[JobOutcome]) -> Sequence[str]:

@@ -15,9 +15,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from benchmarks.soak.events import Event
 from darc.app import launching
 from darc_gdb import launcher
 
@@ -105,7 +107,15 @@ class LogFigures:
     reasons: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+class Blame(str, Enum):
+    """Who makes a difference, in the words of the table."""
+
+    DARC = "darc"
+    GDB = "gdb alone does it, too"
+    JOB = "it differs undisturbed, too"
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobOutcome:
     """A job's row in the table. ``blame`` says who makes the difference, if there is one."""
 
@@ -115,12 +125,12 @@ class JobOutcome:
     alone_seconds: float
     analysed_seconds: float
     difference: str
-    blame: str
+    blame: Blame | None
 
     @property
     def failed(self) -> bool:
         """Whether darc did anything that it must not."""
-        return bool(self.figures.trouble) or self.blame == "darc"
+        return bool(self.figures.trouble) or self.blame is Blame.DARC
 
 
 def run(job: Job, work: Path, seed: int, say: Callable[[str], None]) -> JobOutcome:
@@ -147,18 +157,25 @@ def run(job: Job, work: Path, seed: int, say: Callable[[str], None]) -> JobOutco
         f"functions in {figures.processes} processes, {figures.refused} refused, "
         f"{figures.calls} calls and {figures.below} below them"
     )
-    difference, blame = result.difference(plain), ""
+    difference, blame = result.difference(plain), None
     if difference:
         say("  a difference: looking where it comes from")
         again = _once(job, work / "again", seed, share=0, limit=limit)
         stops = _once(job, work / "gdb", seed, share=job.share, limit=limit, analyses=False)
-        blame = "darc"
+        blame = Blame.DARC
         if stops.difference(plain):
-            blame = "gdb alone does it, too"
+            blame = Blame.GDB
         if again.difference(plain):
-            blame = "it differs undisturbed, too"
-    count = job.count(result.output)
-    return JobOutcome(job, count, figures, alone, took, difference, blame)
+            blame = Blame.JOB
+    return JobOutcome(
+        job=job,
+        tests=job.count(result.output),
+        figures=figures,
+        alone_seconds=alone,
+        analysed_seconds=took,
+        difference=difference,
+        blame=blame,
+    )
 
 
 def _once(
@@ -329,26 +346,26 @@ def read_log(file: Path) -> LogFigures:
 
 
 def _add(figures: LogFigures, entry: dict[str, Any]) -> None:
-    event = entry["event"]
-    if event == "begin":
+    event = Event(entry["event"])
+    if event is Event.BEGIN:
         figures.processes += 1
-    elif event == "analysis":
+    elif event is Event.ANALYSIS:
         figures.analyses += 1
         figures.functions.add(entry["f0"])
         figures.calls += entry["calls"]
         figures.below += entry["below"]
         figures.sites += entry["sites"]
-    elif event == "refused":
+    elif event is Event.REFUSED:
         figures.refused += 1
         reason = re.sub(r"^darc: (cannot time .*?: )?", "", entry["why"])
         figures.reasons[reason] = figures.reasons.get(reason, 0) + 1
         if "internal error" in entry["why"]:
             figures.trouble.append(f"{entry['f0']}: {entry['why']}")
-    elif event == "altered":
+    elif event is Event.ALTERED:
         figures.trouble.append(f"code is not restored ({entry['f0']}): {entry['places']}")
-    elif event == "trouble" or (event == "gdb" and entry["status"]):
+    elif event is Event.TROUBLE or (event is Event.GDB and entry["status"]):
         figures.trouble.append(entry.get("error") or entry["words"])
-    elif event == "fault":
+    elif event is Event.FAULT:
         figures.faults.append(f"{entry['signal']}\n{entry['where']}{entry['code']}")
 
 

@@ -23,6 +23,9 @@ from typing import Any
 from benchmarks.measure import BIN, BUILT, ROOT, MeasurementError, gdb_version
 from benchmarks.why import programs
 from benchmarks.why.programs import PROGRAMS, Injection, Kind, Program
+from darc.model.ftree import Cause
+from darc.model.ops import ObjectKind
+from darc.model.waits import Role
 
 PAGE = ROOT / "docs" / "benchmarks-why.md"
 KEPT = BUILT / "why.jsonl"
@@ -30,6 +33,9 @@ RUNS = 10
 UNDISTURBED = 20
 _NONE = 100
 """From this number on runs are without an injection."""
+
+_NO_REPORT = "no report"
+"""In the place of a verdict."""
 
 _TIME = "60s"
 _PATIENCE = 180.0
@@ -76,8 +82,8 @@ def lacks(answer: dict[str, Any]) -> bool:
     if not waits:
         return False
     ready = sum(
-        holder["cycles"] for one in waits["objects"] if one["kind"] == "wake-up"
-        for holder in one["holders"] if holder["role"] == "handed over"
+        holder["cycles"] for one in waits["objects"] if one["kind"] == ObjectKind.WAKE_UP.value
+        for holder in one["holders"] if holder["role"] == Role.HANDED_OVER.value
     )  # fmt: skip
     return bool(2 * ready > waits["cycles"])
 
@@ -94,8 +100,8 @@ def is_right(program: Program, injected: Injection, path: dict[str, Any]) -> boo
     cause = injected.cause
     assert cause is not None
     if cause.kind is Kind.HOG:
-        return bool(path["cause"] == "preemption")
-    if path["cause"] == "preemption":
+        return _is_of_preemption(path)
+    if _is_of_preemption(path):
         return False
     names = [plain(name) for name in path["functions"]]
     if cause.kind in (Kind.COMMAND, Kind.FAULTS) or program.name == "PostgreSQL":
@@ -105,6 +111,10 @@ def is_right(program: Program, injected: Injection, path: dict[str, Any]) -> boo
         if call["module"] == program.module and not is_library(path["functions"][number]):
             last = number
     return any(name in cause.truth for name in names[last : last + 2])
+
+
+def _is_of_preemption(path: dict[str, Any]) -> bool:
+    return bool(path["cause"] == Cause.PREEMPTION.value)
 
 
 def is_library(name: str) -> bool:
@@ -129,7 +139,7 @@ def sentence(why: dict[str, Any]) -> str:
     if not paths:
         return f"{why['answers'][0]['function']}: no cause"
     best = max(paths, key=_share)
-    return " → ".join(best["functions"]) + (": preempted" if best["cause"] == "preemption" else "")
+    return " → ".join(best["functions"]) + (": preempted" if _is_of_preemption(best) else "")
 
 
 def trial(program: Program, injected: Injection, number: int) -> Run:
@@ -154,7 +164,7 @@ def trial(program: Program, injected: Injection, number: int) -> Run:
             raise MeasurementError(f"{program.name}: {load.errors[0]}")
     if why is None:
         print(said[-2000:], file=sys.stderr)
-        why = {"answers": [], "verdict": "no report", "sure": False, "stopped_seconds": 0.0}
+        why = {"answers": [], "verdict": _NO_REPORT, "sure": False, "stopped_seconds": 0.0}
     if injected.cause is None:
         paths = (0, 0)
         right = not why["answers"] or (_is_preempted(why) and ready >= _DISTURBED)
@@ -184,7 +194,7 @@ def trial(program: Program, injected: Injection, number: int) -> Run:
 
 def _is_preempted(why: dict[str, Any]) -> bool:
     paths = [path for one in why["answers"] for path in one["root_cause_paths"]]
-    return bool(paths) and all(path["cause"] == "preemption" for path in paths)
+    return bool(paths) and all(map(_is_of_preemption, paths))
 
 
 def _ask(pid: int, folder: Path) -> tuple[dict[str, Any] | None, str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+from benchmarks.soak import run
+from benchmarks.soak.events import Event
 from benchmarks.soak.programs import counted, lines, without
 from benchmarks.soak.run import Result, read_log
 
@@ -59,6 +62,11 @@ def test_what_must_not_be_is_told(tmp_path: Path) -> None:
     ]
     log.write_text("".join(json.dumps({"pid": 1, **entry}) + "\n" for entry in entries))
     assert len(read_log(log).trouble) == 4
+
+
+def test_what_imports_nothing_writes_an_event_that_there_is() -> None:
+    written = re.findall(r'"event": "(\w+)"', (run.HERE / "attend.py").read_text())
+    assert [Event(word) for word in written] == [Event.GDB]
 
 
 def test_no_log_at_all(tmp_path: Path) -> None:
