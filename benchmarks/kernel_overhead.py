@@ -25,7 +25,7 @@ _SECONDS = 600
 _POLL_SECONDS = 0.05
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Workload:
     """A program of ``fixtures/kernel``, which prints the mean time of each ``block`` operations,
     and how it is analysed."""
@@ -41,11 +41,25 @@ class Workload:
 
 
 STAT = Workload(
-    "stat", "vfs_statx", 10_000, 300_000, 1_000, (20, 60, 600, 6_000, 60_000, 100_000), 5
+    name="stat",
+    function="vfs_statx",
+    block=10_000,
+    operations=300_000,
+    start_ops=1_000,
+    decision_ops=(20, 60, 600, 6_000, 60_000, 100_000),
+    rounds=5,
 )
 """A run is a thousandth of the paper's, as are ``decision_ops`` but for the first and the last."""
 
-READ = Workload("randomread", "vfs_read", 100, 5_100, 1_000, (20, 650), 15)
+READ = Workload(
+    name="randomread",
+    function="vfs_read",
+    block=100,
+    operations=5_100,
+    start_ops=1_000,
+    decision_ops=(20, 650),
+    rounds=15,
+)
 """A run is a tenth of the paper's, and so is the second ``decision_ops``."""
 
 _PAPER_STAT = {60: "1.0", 600: "1.03", 6_000: "1.29", 60_000: "4.9"}

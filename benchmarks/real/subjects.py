@@ -21,7 +21,7 @@ _SOURCES = Path(__file__).with_name("sources")
 _BUILT = ROOT / "build" / "benchmarks" / "real"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RealProgram:
     """A program, f0, and what its slow calls go through (one of ``truth`` is on the right path).
     ``start`` starts it, in a folder of its own; ``connect`` makes a client of it, none where it
@@ -196,51 +196,94 @@ _FDATASYNC = evidence.strace("fdatasync")
 
 SUBJECTS = (
     RealProgram(
-        "redis", "call", "--start-ops 5000", ("keysCommand",),
-        "one command of 200 is KEYS, on 50,000 keys",
-        _redis, clients.redis, look=evidence.slowlog,
+        name="redis",
+        function="call",
+        options="--start-ops 5000",
+        truth=("keysCommand",),
+        why="one command of 200 is KEYS, on 50,000 keys",
+        start=_redis,
+        connect=clients.redis,
+        look=evidence.slowlog,
     ),
     RealProgram(
-        "nginx", "ngx_http_handler", "--start-ops 2000", ("deflate",),
-        "one request of 100 is for a file of 1 MiB that is compressed",
-        _nginx, clients.nginx, look=evidence.perf("libz.so"),
+        name="nginx",
+        function="ngx_http_handler",
+        options="--start-ops 2000",
+        truth=("deflate",),
+        why="one request of 100 is for a file of 1 MiB that is compressed",
+        start=_nginx,
+        connect=clients.nginx,
+        look=evidence.perf("libz.so"),
     ),
     RealProgram(
-        "LevelDB", "leveldb_put", "--start-ops 5000", ("fdatasync",),
-        "one put of 100 is to be on the disk before the next one",
-        _leveldb, look=_FDATASYNC,
+        name="LevelDB",
+        function="leveldb_put",
+        options="--start-ops 5000",
+        truth=("fdatasync",),
+        why="one put of 100 is to be on the disk before the next one",
+        start=_leveldb,
+        look=_FDATASYNC,
     ),
     RealProgram(
-        "PostgreSQL", "CommitTransactionCommand", "--start-ops 2000", ("fdatasync",),
-        "one statement of 50 is an UPDATE, the others SELECT; the process that serves the client",
-        _postgresql, clients.postgresql, clients=1, look=_FDATASYNC, process=_backend,
+        name="PostgreSQL",
+        function="CommitTransactionCommand",
+        options="--start-ops 2000",
+        truth=("fdatasync",),
+        why=(
+            "one statement of 50 is an UPDATE, the others SELECT; the process that serves the "
+            "client"
+        ),
+        start=_postgresql,
+        connect=clients.postgresql,
+        clients=1,
+        look=_FDATASYNC,
+        process=_backend,
     ),
     RealProgram(
-        "ffmpeg", "avcodec_send_frame", "--start-ops 200 --decision-ops 8",
-        ("pthread_cond_wait", "x264_8_threadpool_wait"),
-        "libx264, 640 × 360: the thread that hands frames over waits for those that encode",
-        _ffmpeg, look=evidence.strace("futex", threads=False),
+        name="ffmpeg",
+        function="avcodec_send_frame",
+        options="--start-ops 200 --decision-ops 8",
+        truth=("pthread_cond_wait", "x264_8_threadpool_wait"),
+        why="libx264, 640 × 360: the thread that hands frames over waits for those that encode",
+        start=_ffmpeg,
+        look=evidence.strace("futex", threads=False),
     ),
     RealProgram(
-        "clang", "llvm::FPPassManager::runOnFunction", "--start-ops 2600 --decision-ops 8",
-        ("llvm::SelectionDAGISel::runOnMachineFunction",),
-        "of 8 functions one is fifty times as long as the others",
-        _clang, says=_isel_time,
+        name="clang",
+        function="llvm::FPPassManager::runOnFunction",
+        options="--start-ops 2600 --decision-ops 8",
+        truth=("llvm::SelectionDAGISel::runOnMachineFunction",),
+        why="of 8 functions one is fifty times as long as the others",
+        start=_clang,
+        says=_isel_time,
     ),
     RealProgram(
-        "OpenJDK", "writeBytes", "--start-ops 5000", ("write",),
-        "of 100 writes one is to a file that is opened for the disk (`rwd`)",
-        _openjdk, look=evidence.strace("write", of="/journal"),
+        name="OpenJDK",
+        function="writeBytes",
+        options="--start-ops 5000",
+        truth=("write",),
+        why="of 100 writes one is to a file that is opened for the disk (`rwd`)",
+        start=_openjdk,
+        look=evidence.strace("write", of="/journal"),
         before=("handle SIGSEGV nostop noprint pass",),
     ),
     RealProgram(
-        "Rust", "server::answer", "--start-ops 5000", ("fdatasync",),
-        "one request of 100 is put into a file and on the disk, under a lock",
-        _rust, clients.store, look=_FDATASYNC,
+        name="Rust",
+        function="server::answer",
+        options="--start-ops 5000",
+        truth=("fdatasync",),
+        why="one request of 100 is put into a file and on the disk, under a lock",
+        start=_rust,
+        connect=clients.store,
+        look=_FDATASYNC,
     ),
     RealProgram(
-        "80 threads", "handle", "--start-ops 6400", ("clock_nanosleep",),
-        "every sixteenth call sleeps for 1.5 ms",
-        _crowd, look=evidence.strace("clock_nanosleep"),
+        name="80 threads",
+        function="handle",
+        options="--start-ops 6400",
+        truth=("clock_nanosleep",),
+        why="every sixteenth call sleeps for 1.5 ms",
+        start=_crowd,
+        look=evidence.strace("clock_nanosleep"),
     ),
-)  # fmt: skip
+)

@@ -95,7 +95,7 @@ class Injection:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Program:
     """A server. ``start`` starts it in a folder, with more in its environment, and ``connect``
     makes a client of it, with the process that serves that one, where it is another one.
@@ -458,31 +458,49 @@ _TABLE = "LOCK TABLE accounts; SELECT pg_sleep(0.02)"
 
 PROGRAMS = (
     Program(
-        "redis", _start_redis, _redis, _for_redis, lambda _: _SHORT_SCRIPT,
-        (
+        name="redis",
+        start=_start_redis,
+        connect=_redis,
+        usual=_for_redis,
+        longer=lambda _: _SHORT_SCRIPT,
+        causes=(
             _command("KEYS", ["keysCommand"], "KEYS nothing*"),
             _command("SORT", ["sortCommand", "sortCommandGeneric"], "SORT list ALPHA LIMIT 0 1"),
             _command("a script", ["evalCommand", "evalGenericCommand"], _SCRIPT),
             _faults(
                 "SETRANGE", ["setrangeCommand", "delCommand"], "SETRANGE new 8000000 x;DEL new"
             ),
-            _call("write"), _call("read"), _A_HOG,
+            _call("write"),
+            _call("read"),
+            _A_HOG,
         ),
-        "redis-check-rdb",
+        module="redis-check-rdb",
     ),
     Program(
-        "nginx", _start_nginx, _nginx, lambda n: f"small{n % 20}", lambda _: "medium",
-        (
+        name="nginx",
+        start=_start_nginx,
+        connect=_nginx,
+        usual=lambda n: f"small{n % 20}",
+        longer=lambda _: "medium",
+        causes=(
             _command("a file to be compressed", ["deflate"], "large"),
             _command("an expensive regular expression", ["pcre2_match_8"], "a" * 17 + "b"),
-            _call("open64"), _call("pread64"), _call("writev"), _call("write", files=True),
-            _call("recv"), _A_HOG,
+            _call("open64"),
+            _call("pread64"),
+            _call("writev"),
+            _call("write", files=True),
+            _call("recv"),
+            _A_HOG,
         ),
-        "nginx",
+        module="nginx",
     ),
     Program(
-        "PostgreSQL", _start_postgres, _postgres, _for_postgres, _longer_for_postgres,
-        (
+        name="PostgreSQL",
+        start=_start_postgres,
+        connect=_postgres,
+        usual=_for_postgres,
+        longer=_longer_for_postgres,
+        causes=(
             _command("md5() of a long text", ["md5_text"], _MD5),
             _command(
                 "a query without an index", ["ExecScan", "heap_getnextslot", "textlike"], _LIKE
@@ -491,48 +509,67 @@ PROGRAMS = (
             _faults("repeat()", ["repeat"], _REPEAT),
             _lock("locks of rows", ["ProcSleep", "XactLockTableWait"], _ROWS),
             _lock("a table's lock", ["ProcSleep", "LockRelationOid"], _TABLE),
-            _call("fdatasync", one_in=(20, 60)), _call("pwrite", one_in=(20, 60)), _call("send"),
+            _call("fdatasync", one_in=(20, 60)),
+            _call("pwrite", one_in=(20, 60)),
+            _call("send"),
             _A_HOG,
         ),
-        "postgres",
+        module="postgres",
     ),
     Program(
-        "LevelDB", _start_leveldb, _lines, _for_leveldb, lambda n: f"SCAN key:{n % 5} 400",
-        (
+        name="LevelDB",
+        start=_start_leveldb,
+        connect=_lines,
+        usual=_for_leveldb,
+        longer=lambda n: f"SCAN key:{n % 5} 400",
+        causes=(
             _command("SCAN", ["scan"], "SCAN key:2 30000"),
             _faults("DRAFT", ["draft"], "DRAFT 8"),
             _lock("a mutex", ["pthread_mutex_lock", "statistics"], "STATISTICS 40000"),
-            _call("fdatasync", one_in=(20, 60)), _call("write", files=True), _call("send"),
+            _call("fdatasync", one_in=(20, 60)),
+            _call("write", files=True),
+            _call("send"),
             _A_HOG,
         ),
-        "why-leveldb",
+        module="why-leveldb",
     ),
     Program(
-        "a Rust server", _start_rust, _lines, _for_rust, lambda _: f"GET {'k' * 4000}",
-        (
+        name="a Rust server",
+        start=_start_rust,
+        connect=_lines,
+        usual=_for_rust,
+        longer=lambda _: f"GET {'k' * 4000}",
+        causes=(
             _command("RANKING", ["ranking"], "RANKING"),
             _faults("TABULATE", ["tabulate"], "TABULATE 48"),
             _lock("a mutex", ["lock_contended", "audit"], "AUDIT 100"),
             Cause(Kind.DISK, _DISK, ("back_off", "append")),
-            _call("fdatasync", "append", one_in=(8, 20)), _call("pwrite64", "append"),
-            _call("send"), _A_HOG,
+            _call("fdatasync", "append", one_in=(8, 20)),
+            _call("pwrite64", "append"),
+            _call("send"),
+            _A_HOG,
         ),
-        "why-rust",
+        module="why-rust",
     ),
     Program(
-        "a C++ server", _start_cpp, _lines, _for_cpp,
-        lambda n: f"PUT document:{n % 10000} {'y' * 3500}",
-        (
+        name="a C++ server",
+        start=_start_cpp,
+        connect=_lines,
+        usual=_for_cpp,
+        longer=lambda n: f"PUT document:{n % 10000} {'y' * 3500}",
+        causes=(
             _command("INVENTORY", ["inventory"], "INVENTORY"),
             _faults("RESERVE", ["reserve"], "RESERVE 32"),
             _lock("a mutex", ["pthread_mutex_lock", "snapshot"], "SNAPSHOT 1"),
             Cause(Kind.DISK, _DISK, ("wait_for_room", "append")),
-            _call("fdatasync", "append", one_in=(8, 20)), _call("pwrite", "append"),
-            _call("send", "reply"), _A_HOG,
+            _call("fdatasync", "append", one_in=(8, 20)),
+            _call("pwrite", "append"),
+            _call("send", "reply"),
+            _A_HOG,
         ),
-        "why-cpp",
+        module="why-cpp",
     ),
-)  # fmt: skip
+)
 
 
 # ------------------------------------------------------------------------ the run

@@ -431,7 +431,15 @@ def _who(part: WaitPart, name: Namer) -> tuple[str, tuple[str, ...]]:
 def _waited_for(key: tuple[ObjectKind, str, tuple[str, ...]], one: _Object) -> WaitedFor:
     kind, name, path = key
     holders = _holders(one.holders)
-    return WaitedFor(kind, name, path, one.own.cycles, len(one.own.ops), one.waits, holders)
+    return WaitedFor(
+        kind=kind,
+        name=name,
+        path=path,
+        cycles=one.own.cycles,
+        ops=len(one.own.ops),
+        waits=one.waits,
+        holders=holders,
+    )
 
 
 def _holders(found: _Holders) -> tuple[Holder, ...]:

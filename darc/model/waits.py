@@ -67,7 +67,7 @@ class Holder:
     the processor for which the thread waited; most time first."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WaitedFor:
     """One object, waited for at one place, as a rule."""
 

@@ -290,7 +290,15 @@ def test_what_is_not_known_of_who_had_the_processor_is_told(known: int, *, is_to
     """Nobody is known where that could not be asked for: which is told once for all."""
     ran = (Holder(Role.RAN, "hog", (), known, 1, (7,), is_outside=True),) if known else ()
     ready = Holder(Role.HANDED_OVER, "", (), 600, 1, behind=ran)
-    waited = WaitedFor(ObjectKind.WAKE_UP, "", ("fdatasync",), 900, 1, 1, (ready,))
+    waited = WaitedFor(
+        kind=ObjectKind.WAKE_UP,
+        name="",
+        path=("fdatasync",),
+        cycles=900,
+        ops=1,
+        waits=1,
+        holders=(ready,),
+    )
     snapshot = samples.snapshot()
     assert snapshot.ftree is not None
     kept = dataclasses.replace(ops.of_samples(snapshot.ftree), sees_waits=True)
@@ -301,7 +309,13 @@ def test_what_is_not_known_of_who_had_the_processor_is_told(known: int, *, is_to
 
 def test_lines_of_waits_fit_the_width() -> None:
     waited = WaitedFor(
-        ObjectKind.LOCK, "log_lock", tuple(f"function_{n}" for n in range(20)), 9, 1, 1, ()
+        kind=ObjectKind.LOCK,
+        name="log_lock",
+        path=tuple(f"function_{n}" for n in range(20)),
+        cycles=9,
+        ops=1,
+        waits=1,
+        holders=(),
     )
     snapshot = samples.snapshot()
     assert snapshot.ftree is not None
@@ -629,7 +643,15 @@ def test_who_held_what_most_of_the_time_was_waited_for_is_told_first() -> None:
     sample = whole.ops.sample(OpClass.IN_PEAK)
     cycles = sum(op.latency for op in sample)
     holder = Holder(Role.HELD, "janitor", ("sweep",), cycles // 2, 5, (7,))
-    lock = WaitedFor(ObjectKind.LOCK, "st.m", ("get",), cycles * 3 // 4, 5, 5, (holder,))
+    lock = WaitedFor(
+        kind=ObjectKind.LOCK,
+        name="st.m",
+        path=("get",),
+        cycles=cycles * 3 // 4,
+        ops=5,
+        waits=5,
+        holders=(holder,),
+    )
     some = [
         dataclasses.replace(op, latency=op.latency * 9, end=op.start + op.latency * 9)
         if op.number < 3
@@ -659,7 +681,15 @@ def test_who_was_behind_is_told_with_the_paths(*, has_paths: bool, share: int) -
     assert whole.ops is not None
     cycles = 1000
     holder = Holder(Role.HELD, "janitor", ("sweep",), cycles // 2, 5, (7,))
-    lock = WaitedFor(ObjectKind.LOCK, "st.m", ("get",), cycles * share // 100, 5, 5, (holder,))
+    lock = WaitedFor(
+        kind=ObjectKind.LOCK,
+        name="st.m",
+        path=("get",),
+        cycles=cycles * share // 100,
+        ops=5,
+        waits=5,
+        holders=(holder,),
+    )
     shown = dataclasses.replace(
         whole,
         status=Status.FOUND if has_paths else Status.INCONCLUSIVE,
@@ -688,7 +718,15 @@ def test_that_woken_threads_had_no_processor_is_told_with_the_paths(share: int) 
     whole = ops.snapshot()
     assert whole.ops is not None
     late = Holder(Role.HANDED_OVER, "", (), 10 * share, 5, ())
-    sleep = WaitedFor(ObjectKind.WAKE_UP, "", ("read",), 10 * share, 5, 5, (late,))
+    sleep = WaitedFor(
+        kind=ObjectKind.WAKE_UP,
+        name="",
+        path=("read",),
+        cycles=10 * share,
+        ops=5,
+        waits=5,
+        holders=(late,),
+    )
     kept = dataclasses.replace(whole.ops, sees_waits=True)
     shown = dataclasses.replace(whole, ops=kept, waits=Waits(10, 1000, (sleep,)))
     told = (

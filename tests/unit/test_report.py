@@ -328,7 +328,15 @@ def test_a_name_that_is_too_long_is_one_line(tmp_path: Path) -> None:
 def test_who_waited_for_whom_is_a_graph() -> None:
     held = Holder(Role.HELD, "worker", ("checkpoint", "janitor"), 750, 3, (7,))
     free = Holder(Role.HANDED_OVER, "", (), 50, 3)
-    lock = WaitedFor(ObjectKind.LOCK, 'log"lock', ("append", "handle"), 800, 3, 3, (held, free))
+    lock = WaitedFor(
+        kind=ObjectKind.LOCK,
+        name='log"lock',
+        path=("append", "handle"),
+        cycles=800,
+        ops=3,
+        waits=3,
+        holders=(held, free),
+    )
     kept = KeptOps(samples.HZ, sees_waits=True)
     shown = samples.snapshot(ops=kept, waits=Waits(3, 1000, (lock,)))
     (text,) = write(shown, DOT)

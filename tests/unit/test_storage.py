@@ -72,9 +72,15 @@ HOLDERS = st.builds(
     Holder, st.sampled_from(Role), TEXTS, PATHS, COUNTS, COUNTS, st.lists(COUNTS).map(tuple)
 )
 OBJECTS = st.builds(
-    WaitedFor, st.sampled_from(ObjectKind), TEXTS, PATHS, COUNTS, COUNTS, COUNTS,
-    st.lists(HOLDERS, max_size=3).map(tuple),
-)  # fmt: skip
+    WaitedFor,
+    kind=st.sampled_from(ObjectKind),
+    name=TEXTS,
+    path=PATHS,
+    cycles=COUNTS,
+    ops=COUNTS,
+    waits=COUNTS,
+    holders=st.lists(HOLDERS, max_size=3).map(tuple),
+)
 WAITS = st.builds(Waits, COUNTS, COUNTS, st.lists(OBJECTS, max_size=3).map(tuple), COUNTS)
 
 

@@ -620,7 +620,17 @@ def test_what_is_waited_for_is_added_up_over_the_functions_that_wait() -> None:
     for cycles, waits_in in (510, "get"), (480, "set"):
         sweep = Holder(Role.HELD, "house", ("sweep",), cycles - 20, 9, (7,))
         path = (waits_in, "slow")
-        objects.append(WaitedFor(ObjectKind.LOCK, "cache_lock", path, cycles, 9, 9, (sweep,)))
+        objects.append(
+            WaitedFor(
+                kind=ObjectKind.LOCK,
+                name="cache_lock",
+                path=path,
+                cycles=cycles,
+                ops=9,
+                waits=9,
+                holders=(sweep,),
+            )
+        )
     found = Snapshot(
         "slow",
         Status.FOUND,
@@ -902,7 +912,17 @@ def test_who_is_awake_without_a_processor_waits_for_no_work(without: int, is_idl
     root = Fnode(function("serve", following[0]))
     wait = root.add_child(function("epoll_wait"), None)
     holder = Holder(Role.HANDED_OVER, "", (), without, 19)
-    objects = (WaitedFor(ObjectKind.WAKE_UP, "", (), 950, 19, 19, (holder,)),)
+    objects = (
+        WaitedFor(
+            kind=ObjectKind.WAKE_UP,
+            name="",
+            path=(),
+            cycles=950,
+            ops=19,
+            waits=19,
+            holders=(holder,),
+        ),
+    )
     found = Snapshot(
         "serve",
         Status.FOUND,
@@ -927,7 +947,11 @@ def test_who_is_throttled_is_not_said_to_wait_for_others(quota: int, is_told: bo
     root = Fnode(function("serve", following[0]))
     off = (Off(0, 1000, OffReason.READY),)
     op = made_op(1, OpClass.IN_PEAK, 1000, off=off)
-    waited = (WaitedFor(ObjectKind.PROCESSOR, "", (), 950, 1, 1, ()),)
+    waited = (
+        WaitedFor(
+            kind=ObjectKind.PROCESSOR, name="", path=(), cycles=950, ops=1, waits=1, holders=()
+        ),
+    )
     found = Snapshot(
         "serve",
         Status.FOUND,

@@ -18,7 +18,15 @@ from tests.unit.waits import wait
 def lock(name: str, cycles: int, path: tuple[str, ...] = ("lookup", "get")) -> WaitedFor:
     sweep = Holder(Role.HELD, "store", ("sweep", "run"), cycles - 10, 2, (7,))
     other = Holder(Role.HELD, "store", ("lookup", "handle"), 10, 1, (len(name) + cycles,))
-    return WaitedFor(ObjectKind.LOCK, name, path, cycles, 2, 2, (sweep, other))
+    return WaitedFor(
+        kind=ObjectKind.LOCK,
+        name=name,
+        path=path,
+        cycles=cycles,
+        ops=2,
+        waits=2,
+        holders=(sweep, other),
+    )
 
 
 def test_shards_of_a_table_are_one() -> None:
@@ -100,7 +108,15 @@ def test_one_line_tells_who_had_it_for_most_of_the_wait() -> None:
         return Holder(Role.HELD, name, (path,), cycles, 3, (number,))
 
     workers = tuple(held(f"worker{n}", n, 15, "ask") for n in range(1, 6))
-    one = WaitedFor(ObjectKind.LOCK, "be_lock", ("ask",), 76, 6, 9, workers)
+    one = WaitedFor(
+        kind=ObjectKind.LOCK,
+        name="be_lock",
+        path=("ask",),
+        cycles=76,
+        ops=6,
+        waits=9,
+        holders=workers,
+    )
     assert waited_text(one, 100, str) == (
         "waited for the lock be_lock, 76 %, held by 5 threads in ask: 6 calls"
     )
@@ -116,7 +132,15 @@ def test_who_had_the_processor_for_most_of_it_is_told_and_not_how_many_others_ra
         return Holder(Role.RAN, name, (), cycles, 6, (number,), is_outside=True)
 
     others = tuple(ran(f"kworker{n}", n, 2) for n in range(2, 5))
-    one = WaitedFor(ObjectKind.PROCESSOR, "", (), 76, 6, 9, (ran("hog", 9, 70), *others))
+    one = WaitedFor(
+        kind=ObjectKind.PROCESSOR,
+        name="",
+        path=(),
+        cycles=76,
+        ops=6,
+        waits=9,
+        holders=(ran("hog", 9, 70), *others),
+    )
     assert waited_text(one, 100, str) == (
         'waited for a processor, 76 %, meanwhile ran process 9 "hog": 6 calls'
     )

@@ -56,7 +56,9 @@ def test_how_many_there_are(count: int, what: str, told: str) -> None:
     ],
 )
 def test_of_several_objects_their_number_is_told(kind: ObjectKind, told: str) -> None:
-    several = WaitedFor(kind, "", ("f",), 100, 9, 9, (), count=4)
+    several = WaitedFor(
+        kind=kind, name="", path=("f",), cycles=100, ops=9, waits=9, holders=(), count=4
+    )
     assert object_text(several, str) == told
 
 
