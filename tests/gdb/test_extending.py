@@ -42,24 +42,23 @@ def _inside(block: str) -> str:
     return re.sub(r"\A(\(|class .*\n    \.\.\.)\n|^\)\n\Z", "", block, flags=re.M)
 
 
-def with_option(command: str, block: str) -> str:
-    """The command of an analysis with an option of its own: the functions of ``block`` come in the
-    place of those that have their names."""
+def joined(command: str, block: str) -> str:
+    """The file of a command with what ``block`` adds, by its own imports alone: its functions come
+    in the place of those that have their names."""
     for name in re.findall(r"^def (\w+)", block, re.M):
         command = re.sub(rf"^def {name}\(.*?\n\n\n", "", command, flags=re.M | re.S)
-    head, start, rest = command.partition("RATE = ")
-    rest = rest.replace("parse=parse_function,", "parse=_parse,")
-    rest = re.sub(r"options=(search_options\(.*\)),", r"options=(*\1, _BATCH),", rest)
-    for old, new in {
-        "from collections.abc import Callable\n": "from collections.abc import Callable\n"
-        "from dataclasses import replace\nfrom functools import partial\nfrom typing import Any\n",
-        "import Actions, Command, Parsed": "import Actions, Command, Option, Parsed",
-        "options import options_of": "options import Typed, options_of",
-        "from darc.saved": "from darc.model.values import count\nfrom darc.saved",
-    }.items():
-        assert old in head
-        head = head.replace(old, new, 1)
-    return f"{head}{block}\n\n{start}{rest}"
+    imports = re.match(r"(?:(?:import|from) .*\n|\n)*", block)
+    assert imports
+    head, start, rest = re.split(r"^([A-Z]+ = )", command, maxsplit=1, flags=re.M)
+    begin = "from __future__ import annotations\n"
+    head = head.replace(begin, f"{begin}\n{imports[0]}", 1)
+    return f"{head}{block[imports.end() :]}\n\n{start}{rest}"
+
+
+def with_option(command: str, block: str) -> str:
+    """The command of an analysis with an option of its own."""
+    command = joined(command, block).replace("parse=parse_function,", "parse=_parse,")
+    return re.sub(r"options=(search_options\(.*\)),", r"options=(*\1, _BATCH),", command)
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +70,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT, tree, ignore=ignored)
     (tree / ".venv").symlink_to(ROOT / ".venv")
     commands = tree / "darc" / "app" / "commands"
-    mean, its_test, its_option = blocks("command")
-    line = "Actions, Command, Parsed, no_arguments\n"
-    mean = mean.replace(line, "Actions, Command, Option, Parsed, no_arguments\n", 1)
-    mean = mean.replace("from darc.model", "from darc.app.options import Typed\nfrom darc.model", 1)
-    line = "from darc.model.errors import UsageError\n"
-    mean = mean.replace(line, f"{line}from darc.model.values import share\n", 1)
-    mean = mean.replace("\nMEAN = ", f"\n{its_option}\n\nMEAN = ")
-    mean = mean.replace("parse=no_arguments,", "parse=_parse_mean,\n    options=(_OF,),")
+    mean, its_test, its_option, its_kind = blocks("command")
+    mean = joined(joined(mean, its_option), its_kind)
+    mean = mean.replace("parse=no_arguments,", "parse=_parse_mean,\n    options=(_OF, _TIMES),")
     (commands / "mean.py").write_text(mean)
     (tree / "tests" / "unit" / "test_mean.py").write_text(its_test)
     rate, its_command, its_option, its_test, its_part, split, its_views, idle, idles_test = blocks(
@@ -128,6 +122,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     insert(tree / "darc/app/parameters.py", parameter, ')\n"""In the order of the fields')
     with (tree / "docs" / "glossary.md").open("a") as glossary:
         glossary.writelines(f"| `{name}` | another one |\n" for name in ADDED)
+    in_order = ("check", "-q", "--select", "I", "--fix")  # what a page has once is in two blocks
+    run_python(tree, "-m", "ruff", *in_order, str(commands / "mean.py"), str(commands / "rate.py"))
     run_python(tree, "tools/commands_page.py")
     run_python(tree, "tools/modules_page.py")
     return tree
@@ -145,13 +141,14 @@ def run_python(tree: Path, *arguments: str) -> str:
 def test_an_analysis_and_a_command(tree: Path, tmp_path: Path) -> None:
     source = f"source {tree / 'darc_gdb' / 'load.py'}"
     commands = ["darc rate handle --start-time 1s", "run", "darc mean --of 99%", "help darc rate"]
-    commands += ["help darc mean"]
+    commands += ["help darc mean", attempt("darc mean --times nan"), "darc mean --times 2.5"]
     done = debug(tmp_path, build("mixture"), ("2000000",), [source, *commands], gdb=PLAIN_GDB)
+    assert "--times: 'nan' is not a number as 2.5; type for example '--times 2.5'" in done.gdb
     assert re.search(r"^  handle is called \d+ times a second, of \d+ calls$", done.gdb, re.M), (
         done.gdb
     )
     assert "darc: handle: done" in done.gdb
-    assert re.search(r"^darc: \d+ cycles on average$", done.gdb, re.M)
+    assert len(re.findall(r"^darc: \d+ cycles on average$", done.gdb, re.M)) == 2
     assert "--of SHARE" in done.gdb
     assert "Tell how often a function is called." in done.gdb
     assert "--start-time" in done.gdb
