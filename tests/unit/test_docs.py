@@ -111,15 +111,6 @@ def _typed(page: Path) -> Iterator[str]:
         yield from block.splitlines()
 
 
-def test_the_way_of_one_latency_names_what_there_is() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    places = re.findall(r"`([\w/]+\.\w+):(\w+)`", text)
-    assert len(places) > 10
-    for file, name in places:
-        declared = rf"^(class |def |static .*|u64 .*)\b{name}\b|^{name}:$"
-        assert re.search(declared, (ROOT / file).read_text(), re.M), f"{file}: {name}"
-
-
 def test_every_thread_has_a_name_of_its_own_and_is_told_of() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     made = [
