@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from signal import SIGINT
 
-from darc.code.processor import THREAD_POINTER
+from darc.code.processor import BREAKPOINT, THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import admission, bell, clock, journal, procfs
 from darc.debuggee.debuggee import Debuggee
@@ -116,7 +116,7 @@ class ProcessDebuggee(Debuggee):
         return procfs.is_traced_and_stopped(self._pid)
 
     def lacks_breakpoint(self, address: int) -> bool:
-        return procfs.lacks_breakpoint(self._pid, address)
+        return procfs.runs_without(self._pid, address, BREAKPOINT)
 
     def thread_called(self, own: int) -> int | None:
         return procfs.thread_called(self._pid, own)

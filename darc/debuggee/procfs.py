@@ -17,9 +17,6 @@ from darc.target import living
 from darc.target.memory import PAGE
 from darc.target.target import Region
 
-_BREAKPOINT = b"\xcc"
-"""That of x86-64, once more: whoever asks for processes alone has no decoder to import."""
-
 _LONGEST_PATH = 4096
 _AT_ENTRY, _AT_HWCAP2, _AT_EXECFN = 9, 26, 31
 _HAS_FSGSBASE = 2  # HWCAP2_FSGSBASE
@@ -353,14 +350,14 @@ def is_gone(pid: int) -> bool:
     return living.state(pid, living.speaker(pid)) in living.ENDED
 
 
-def lacks_breakpoint(pid: int, address: int) -> bool:
-    """Whether a process that a debugger has runs, and no breakpoint stands at ``address``. Where
-    that is not mapped, nobody expects one."""
+def runs_without(pid: int, address: int, code: bytes) -> bool:
+    """Whether a process that a debugger has runs, and that ``code``, a breakpoint say, does not
+    stand at ``address``. Where nothing is mapped, nobody expects it."""
     if is_traced_and_stopped(pid) or is_let_go(pid) or is_gone(pid):
         return False
     try:
         with MemoryFile(pid) as memory:
-            return memory.read(address, 1) != _BREAKPOINT
+            return memory.read(address, len(code)) != code
     except TargetError:
         return False
 
