@@ -13,9 +13,10 @@ from typing import Any
 
 import gdb
 
-from darc.code.processor import PROGRAMS
 from darc.debuggee import procfs
 from darc.debuggee.detour import EndedError
+from darc.debuggee.passedon import PassedOn
+from darc.debuggee.refusals import check_processor, no_program
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
@@ -70,9 +71,7 @@ class GdbTarget(Target):
         self.deciding = Deciding(self.turn, self.listeners, self.memory, self.threads)
         self.bell = GdbBell(self.turn, self.listeners, self.deciding, self.threads, self.inferiors)
         self.bell.about_to_stop = self.screen.clear
-        self.bell.passed_on = self._tell_passed_on
-        self._told_of: set[str] = set()
-        """Signals that the user was told are passed on."""
+        self.bell.passed_on = PassedOn(self.screen.emit, stops_by="catch signal {}").tell
         self._signal: str | None = None
         """The name of that for which the program stands still."""
         self.breaks = GdbBreaks(
@@ -189,10 +188,8 @@ class GdbTarget(Target):
         if self.pid is not None and not stack.is_native:
             raise UnsupportedError("darc needs a running program on this machine, not a remote one")
         if self.pid is None:
-            raise UnsupportedError("there is no program: 'run' or 'attach' it first")
-        architecture = gdb.selected_frame().architecture().name()
-        if architecture != _ARCHITECTURE:
-            raise UnsupportedError(f"darc needs a {PROGRAMS} program, this one is {architecture}")
+            raise no_program()
+        check_processor(gdb.selected_frame().architecture().name(), _ARCHITECTURE)
 
     @property
     def unseen_calls(self) -> str:
@@ -361,14 +358,6 @@ class GdbTarget(Target):
         if number is None or not procfs.catches(pid, number):
             return None
         return SignalStop(name, f"handle {name} nostop noprint pass")
-
-    def _tell_passed_on(self, name: str) -> None:
-        if name not in self._told_of:
-            self._told_of.add(name)
-            self.screen.emit(
-                f"darc: {name} is passed on to the program, which has a handler for it: in batch "
-                f"the analysis goes on ('catch signal {name}' stops)"
-            )
 
     def at_prompt(self) -> None:
         """Before every prompt and at every stop for the user."""

@@ -69,7 +69,7 @@ class Tracee:
 
     def _ended(self) -> EndedError:
         self.has_ended = True
-        return EndedError("the program ended in a call of darc's")
+        return EndedError()
 
     # ------------------------------------------------------------------- its state
 

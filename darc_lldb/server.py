@@ -62,7 +62,7 @@ class Server:
         answer = self._send(f"vCont;{packet}:{self._thread:x}")
         found = re.match(r"T([0-9a-f]{2})", answer)
         if found is None:
-            raise EndedError("the program ended in a call of darc's")
+            raise EndedError()
         words = re.findall(r"(?<=;)([0-9a-f]{2}):([0-9a-f]{16})(?=;)", answer)
         values = {
             int(number, 16): int.from_bytes(bytes.fromhex(word), "little") for number, word in words

@@ -21,6 +21,7 @@ import lldb
 
 from darc.debuggee import beside, procfs
 from darc.debuggee.bell import ASKED_FOR, unblocked
+from darc.debuggee.passedon import PassedOn
 from darc.model.errors import TargetError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn
@@ -84,8 +85,7 @@ class Stopping:
         self._told: tuple[int, int] | None = None
         self._release: str | None = None
         self._went_on = False
-        self._passed_on: set[int] = set()
-        """Signals that the user was told are."""
+        self._passed_on = PassedOn(screen.emit)
         self._decided: tuple[int, int, Outcome] | None = None
 
     def _follow_up(self) -> Outcome:
@@ -210,12 +210,7 @@ class Stopping:
         is_awaited = is_armed and self._screen.is_script and number in ASKED_FOR
         if pid is None or not is_awaited or not procfs.catches(pid, number):
             return Outcome.STOP
-        if number not in self._passed_on:
-            self._passed_on.add(number)
-            self._screen.emit(
-                f"darc: {signal.Signals(number).name} is passed on to the program, which has a "
-                "handler for it: in batch the analysis goes on"
-            )
+        self._passed_on.tell(signal.Signals(number).name)
         if (process := self._inferior.process) is not None:
             self.bell.stop_no_more(process, number)
         return Outcome.CONTINUE

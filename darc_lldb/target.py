@@ -13,8 +13,8 @@ from pathlib import Path
 
 import lldb
 
-from darc.code.processor import PROGRAMS
 from darc.debuggee import bell, procfs
+from darc.debuggee.refusals import check_processor, no_program
 from darc.model.errors import UnsupportedError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
@@ -107,15 +107,13 @@ class LldbTarget(Target):
 
     def check_supported(self) -> None:
         if self.state is State.NONE:
-            raise UnsupportedError("there is no program: 'run' or 'attach' it first")
+            raise no_program()
         kind = self.inferior.process.GetPluginName()
         if kind != "gdb-remote":
             raise UnsupportedError(f"darc needs a running program, not lldb's target {kind}")
         if self.pid is None or not Path(f"/proc/{self.pid}/mem").exists():
             raise UnsupportedError("darc needs a program on this machine, not a remote target")
-        architecture = self.inferior.target.GetTriple().partition("-")[0]
-        if architecture != _ARCHITECTURE:
-            raise UnsupportedError(f"darc needs a {PROGRAMS} program, this one is {architecture}")
+        check_processor(self.inferior.target.GetTriple().partition("-")[0], _ARCHITECTURE)
         if not bell.own_pid_for(self.pid):
             raise UnsupportedError(_ELSEWHERE.format(pid=self.pid))
 

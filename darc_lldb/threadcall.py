@@ -114,7 +114,7 @@ class ThreadCall:
         for _ in range(detour.ATTEMPTS):
             error = self._run_to(self._back)
             if self._process.GetState() != lldb.eStateStopped:
-                raise TargetError("the program ended in a call of darc's")
+                raise detour.EndedError()
             self._thread = self._process.GetThreadByID(self._id)
             pc = registers.read(self._thread, PROGRAM_COUNTER)
             if call.has_returned(pc, registers.read(self._thread, STACK_POINTER)):

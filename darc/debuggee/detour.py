@@ -109,6 +109,9 @@ def takes_calls(code_segment: int) -> bool:
 class EndedError(TargetError):
     """The thread is gone."""
 
+    def __init__(self, text: str = "the program ended in a call of darc's") -> None:
+        super().__init__(text)
+
 
 class WaitsError(TargetError):
     """The thread waits for another one, which stands still."""
