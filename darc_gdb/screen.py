@@ -13,10 +13,9 @@ from pathlib import Path
 
 import gdb
 
-from darc.app.liveline import LiveLine, is_terminal
+from darc.app.liveline import LineScreen, is_terminal
 from darc.debuggee import procfs
-from darc.target.ownthread import Turn, any_thread, own_thread
-from darc.target.screen import Screen
+from darc.target.ownthread import Turn, own_thread
 from darc.views import glyphs
 from darc.views.words import message
 from darc_gdb import ctrlc
@@ -27,13 +26,13 @@ _BETWEEN_LOOKS = 0.1
 
 
 @own_thread
-class GdbScreen(Screen):
+class GdbScreen(LineScreen):
     """gdb's output, and the line below it."""
 
     def __init__(self, turn: Turn) -> None:
+        super().__init__()
         self.turn = turn
-        self._line = LiveLine()
-        self._encoding = str(gdb.host_charset())
+        self._charset = str(gdb.host_charset())
         self.is_driven = has_front_end()
         """Whether gdb was started for a program that speaks with it."""
         self._has_line = True
@@ -90,34 +89,18 @@ class GdbScreen(Screen):
         most = gdb.parameter("max-completions")
         return most if isinstance(most, int) and most >= 0 else None
 
-    @any_thread
-    def live(self, text: str | None) -> None:
-        if not is_terminal():
-            return
-        if text is None:
-            self._line.hide()
-        elif self._has_line:
-            self._line.show(text, self._encoding)
+    def _is_free_while_it_runs(self) -> bool:
+        return self._has_line
 
-    @property
-    def has_live_line(self) -> bool:
-        return is_terminal()
+    def _is_free_at_commands(self) -> bool:
+        return self._is_below
+
+    def _encoding(self) -> str:
+        return self._charset
 
     def begins_progress(self) -> bool:
         self._is_below = is_terminal() and not has_front_end() and not has_windows()
         return self._is_below
-
-    @any_thread
-    def progress(self, text: str | None) -> None:
-        if text is None:
-            self._line.hide()
-        elif self._is_below:
-            self._line.show(text, self._encoding)
-
-    @any_thread
-    def leave(self, text: str) -> None:
-        if self._has_line:
-            self._line.leave(text, self._encoding)
 
     def emit(self, text: str) -> None:
         with self._line.held():
@@ -126,8 +109,8 @@ class GdbScreen(Screen):
 
     def fitting(self, text: str) -> str:
         """``text`` as gdb can show it, which has a setting for that."""
-        self._encoding = str(gdb.host_charset())
-        return glyphs.fitting(text, self._encoding)
+        self._charset = str(gdb.host_charset())
+        return glyphs.fitting(text, self._charset)
 
 
 def _can_ask() -> bool:

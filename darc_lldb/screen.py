@@ -9,22 +9,21 @@ from pathlib import Path
 
 import lldb
 
-from darc.app.liveline import LiveLine, is_terminal
+from darc.app.liveline import LineScreen, is_terminal
 from darc.target.ownthread import Turn, any_thread, own_thread
-from darc.target.screen import Screen
 from darc.views import glyphs
 
 
 @own_thread
-class LldbScreen(Screen):
+class LldbScreen(LineScreen):
     """The output of one debugger, and the line below it."""
 
     def __init__(self, turn: Turn, debugger: lldb.SBDebugger, stands: Callable[[], bool]) -> None:
         """``stands`` tells whether the program stands still, or is none of darc's."""
+        super().__init__()
         self.turn = turn
         self._debugger = debugger
         self._stands = stands
-        self._line = LiveLine()
         self._style = (False, 0)
 
     def accepts_pending(self, question: str) -> bool:
@@ -55,31 +54,14 @@ class LldbScreen(Screen):
             self._style = (colour, int(debugger.GetTerminalWidth()))
         return self._style
 
-    @any_thread
-    def live(self, text: str | None) -> None:
-        if not is_terminal():
-            return
-        if text is None:
-            self._line.hide()
-        elif not self._stands():  # lldb's prompt may be there already
-            self._line.show(text, glyphs.locale_encoding(os.environ))
+    def _is_free_while_it_runs(self) -> bool:
+        return not self._stands()  # lldb's prompt may be there already
 
-    @property
-    @any_thread
-    def has_live_line(self) -> bool:
+    def _is_free_at_commands(self) -> bool:
         return is_terminal()
 
-    @any_thread
-    def progress(self, text: str | None) -> None:
-        if text is None:
-            self._line.hide()
-        elif is_terminal():
-            self._line.show(text, glyphs.locale_encoding(os.environ))
-
-    @any_thread
-    def leave(self, text: str) -> None:
-        if not self._stands():
-            self._line.leave(text, glyphs.locale_encoding(os.environ))
+    def _encoding(self) -> str:
+        return glyphs.locale_encoding(os.environ)
 
     @any_thread
     def prompts(self) -> None:
@@ -89,13 +71,17 @@ class LldbScreen(Screen):
     @any_thread
     def emit(self, text: str) -> None:
         with self._line.held():
-            _print(self._debugger.GetOutputFile(), text)
+            self._print(self._debugger.GetOutputFile(), text)
 
     @any_thread
     def complain(self, text: str) -> None:
         """Shows an error that is no command's."""
         with self._line.held():
-            _print(self._debugger.GetErrorFile(), text)
+            self._print(self._debugger.GetErrorFile(), text)
+
+    def _print(self, file: lldb.SBFile, text: str) -> None:
+        file.Write(glyphs.encoded(text + "\n", self._encoding()))
+        file.Flush()
 
 
 @functools.cache
@@ -105,8 +91,3 @@ def _is_batch() -> bool:
     words = Path("/proc/self/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
     own = words[: words.index("--")] if "--" in words else words
     return not {"-b", "--batch"}.isdisjoint(own)
-
-
-def _print(file: lldb.SBFile, text: str) -> None:
-    file.Write(glyphs.encoded(text + "\n", glyphs.locale_encoding(os.environ)))
-    file.Flush()

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from abc import abstractmethod
 from collections.abc import Iterator
 
+from darc.target.ownthread import any_thread
+from darc.target.screen import Screen
 from darc.views import glyphs
 
 
@@ -63,6 +66,50 @@ class LiveLine:
         """The debugger has written behind it: it is not to be taken away."""
         with self._lock:
             self._is_shown = False
+
+
+class LineScreen(Screen):
+    """A debugger's output with that line below it. When the line is darc's to write on, each
+    debugger says."""
+
+    def __init__(self) -> None:
+        self._line = LiveLine()
+
+    @abstractmethod
+    def _is_free_while_it_runs(self) -> bool:
+        """While the program runs. Any thread."""
+
+    @abstractmethod
+    def _is_free_at_commands(self) -> bool:
+        """While a command is carried out. Any thread."""
+
+    @abstractmethod
+    def _encoding(self) -> str:
+        """Of the terminal. Any thread."""
+
+    @property
+    @any_thread
+    def has_live_line(self) -> bool:
+        return is_terminal()
+
+    @any_thread
+    def live(self, text: str | None) -> None:
+        if text is None:
+            self._line.hide()
+        elif is_terminal() and self._is_free_while_it_runs():
+            self._line.show(text, self._encoding())
+
+    @any_thread
+    def progress(self, text: str | None) -> None:
+        if text is None:
+            self._line.hide()
+        elif self._is_free_at_commands():
+            self._line.show(text, self._encoding())
+
+    @any_thread
+    def leave(self, text: str) -> None:
+        if self._is_free_while_it_runs():
+            self._line.leave(text, self._encoding())
 
 
 def is_terminal() -> bool:
