@@ -14,13 +14,13 @@ PYTHONPATH = "DARC_PYTHONPATH"
 ``load.py`` takes it out of gdb's environment and of the program's.
 """
 
-OLDEST_PYTHON = (3, 11)
 _ASK = 'python import sys; print("darc", sys.version_info[0], sys.version_info[1])'
 
 
 def why_not(gdb: str) -> str | None:
     """What is wrong with ``gdb``, in one line, or None when it can load darc."""
     from darc.app import launching
+    from darc.app.loading import too_old
 
     try:
         told = launching.ask("darc-gdb", [gdb, "-nx", "-batch", "-ex", _ASK], {})
@@ -31,9 +31,7 @@ def why_not(gdb: str) -> str | None:
     for line in told.splitlines():
         word, *version = line.split()
         if word == "darc":
-            if tuple(map(int, version)) < OLDEST_PYTHON:
-                return f"{gdb} has Python {'.'.join(version)}; darc needs 3.11 or newer"
-            return None
+            return too_old(gdb, tuple(map(int, version)))
     return f"{gdb} has no Python; install a gdb that has (apt install gdb)"
 
 

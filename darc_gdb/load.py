@@ -13,27 +13,18 @@ import sys
 
 import gdb
 
-OLDEST_PYTHON = (3, 11)
 _INTERRUPTED = 130  # the exit status that shells give to what Ctrl-C has ended
 _LAUNCHED = "DARC_PYTHONPATH" in os.environ
 
 
-def _find_packages() -> "list[str]":
-    """darc itself stands beside this file; what it needs is where the launcher says, or in the
-    virtual environment that 'make setup' made. Returns what ``sys.path`` was."""
+def _find_darc() -> str:
+    """It stands beside this file: in this folder, where Python finds it from now on."""
     from pathlib import Path
 
-    before = list(sys.path)
-    root = Path(__file__).resolve().parent.parent
-    folders = [p for p in os.environ.pop("DARC_PYTHONPATH", "").split(os.pathsep) if p]
-    gdb.execute("unset environment DARC_PYTHONPATH", to_string=True)
-    version = "python{}.{}".format(*sys.version_info[:2])
-    folders += [str(p) for p in root.glob(f".venv/lib/{version}/site-packages")]
-    folders += [str(p) for p in root.glob(".venv/lib/python3*/site-packages")]
-    for folder in [str(root), *folders]:
-        if folder not in sys.path:
-            sys.path.append(folder)
-    return before
+    root = str(Path(__file__).resolve().parent.parent)
+    if root not in sys.path:
+        sys.path.append(root)
+    return root
 
 
 def _import_and_register() -> None:
@@ -55,30 +46,33 @@ def _is_loaded() -> bool:
 
 
 def _load() -> "str | None":
-    if sys.version_info < OLDEST_PYTHON:
-        version = "{}.{}".format(*sys.version_info[:2])
-        return f"this gdb has Python {version}; darc needs 3.11 or newer"
     modules, path = set(sys.modules), list(sys.path)
     try:
-        path = _find_packages()
-        _import_and_register()
-        return None
+        root = _find_darc()
+        from darc.app.loading import add_packages, too_old
+
+        why = too_old("this gdb", sys.version_info[:2])
+        if why is None:
+            gdb.execute("unset environment DARC_PYTHONPATH", to_string=True)
+            add_packages(root)
+            _import_and_register()
+            return None
     except ImportError as error:
-        why = f"{error}; run 'make setup' in darc's folder first"
+        why = f"cannot load: {error}; run 'make setup' in darc's folder first"
     except Exception as error:  # told in one line, like every other
-        why = f"{error!r}; 'make setup' in darc's folder makes it anew"
+        why = f"cannot load: {error!r}; 'make setup' in darc's folder makes it anew"
     except KeyboardInterrupt:  # gdb's Python gets one for SIGTERM as well
         if _LAUNCHED:
             gdb.execute(f"quit {_INTERRUPTED}")
         if _is_loaded():
             return None
-        why = "interrupted; 'source' of this file tries again"
+        why = "cannot load: interrupted; 'source' of this file tries again"
     # A later try, when that is repaired, finds nothing of this one.
     sys.path[:] = path
     for name in set(sys.modules) - modules:
         if name.partition(".")[0] in ("darc", "darc_gdb", "kgdb"):
             del sys.modules[name]
-    return "cannot load: " + why
+    return why
 
 
 @contextlib.contextmanager

@@ -21,7 +21,6 @@ RESTORE = "DARC_ENVIRONMENT"
 """Environment variable with the values that ``load.py`` gives back to those that lldb's Python is
 started with, so that the program sees none of it."""
 
-OLDEST_PYTHON = (3, 11)
 _ASK = (
     "script import ctypes, json, sys, lldb; lldb.SBDebugger; print('darc', *sys.version_info[:2])"
 )
@@ -86,15 +85,14 @@ def ask(lldb: str, environment: Mapping[str, str]) -> tuple[int, int] | str:
 
 def choose(lldb: str) -> dict[str, str] | str:
     """What to set so that lldb's Python works, or why it cannot load darc."""
+    from darc.app.loading import too_old
+
     trouble = ""
     for environment in environments(lldb):
         version = ask(lldb, environment)
-        if isinstance(version, str):
-            trouble = trouble or version
-        elif version < OLDEST_PYTHON:
-            return f"{lldb} has Python {version[0]}.{version[1]}; darc needs 3.11 or newer"
-        else:
-            return environment
+        if not isinstance(version, str):
+            return too_old(lldb, version) or environment
+        trouble = trouble or version
     return trouble
 
 
