@@ -28,17 +28,15 @@ def choose_debuggee(target: Target) -> Debuggee:
         target.memory.hidden, target.memory.is_local = None, True
         return ProcessDebuggee(target)
     from kgdb.debuggee import KernelDebuggee  # only where it is needed: it reads a large file
-    from kgdb.image import WHERE_SYMBOLS_ARE, is_kernel, what_lacks
+    from kgdb.image import WHERE_SYMBOLS_ARE, is_kernel, kernel_file, what_lacks
 
     assert isinstance(target, GdbTarget)
-    path = target.executable
-    if path is None:
-        raise UsageError("gdb has no symbols: 'file vmlinux' with that of the running kernel")
-    if not is_kernel(Path(path)):
-        if (lacks := what_lacks(Path(path))) is not None:
+    path = kernel_file(target)
+    if not is_kernel(path):
+        if (lacks := what_lacks(path)) is not None:
             raise UnsupportedError(f"{path} {lacks}: {WHERE_SYMBOLS_ARE}")
         raise UnsupportedError(
-            f"{Path(path).name} is no kernel: darc needs a program on this machine, or a kernel "
+            f"{path.name} is no kernel: darc needs a program on this machine, or a kernel "
             "behind 'target remote'"
         )
     target.memory.is_local = False

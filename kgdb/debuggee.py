@@ -54,7 +54,7 @@ class KernelDebuggee(Debuggee):
     unseen_waits = "the search ended before its last round, in which that is done"
 
     def __init__(self, remote: Remote) -> None:
-        """Raises FormatError: the debugger's file is no kernel."""
+        """Raises FormatError: the debugger's file is no kernel; UsageError: it has none."""
         self._kernel = Kernel(remote)
         self._pads = KernelPads(self._kernel)
 

@@ -25,7 +25,8 @@ from darc.code.frames import FrameDescriptions
 from darc.code.headers import Headers
 from darc.code.modules import Module
 from darc.code.symbols import FunctionSymbols, Symbol
-from darc.model.errors import FormatError
+from darc.model.errors import FormatError, UsageError
+from darc.target.target import Target
 
 WHERE_SYMBOLS_ARE = (
     "load the vmlinux that the kernel was built with, or that of its debugging package (Debian: "
@@ -181,6 +182,20 @@ class KernelModule(Module):
     """The kernel itself, among its modules."""
 
     image: KernelImage
+
+
+def live_value(image: KernelImage, name: str, bias: int) -> int | None:
+    """The live address of a symbol of the kernel's own, where ``bias`` is added to the file's."""
+    found = image.values.get(name)
+    return None if found is None else found + bias
+
+
+def kernel_file(target: Target) -> Path:
+    """The file that the debugger has for the kernel. Raises UsageError: it has none."""
+    path = target.executable
+    if path is None:
+        raise UsageError("gdb has no symbols: 'file vmlinux' with that of the running kernel")
+    return Path(path)
 
 
 def what_lacks(path: Path) -> str | None:

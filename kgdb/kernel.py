@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from darc.code.processor import branch_target, decode, is_indirect_call, jump_target
-from darc.model.errors import FormatError, TargetError, UnsupportedError
+from darc.model.errors import TargetError, UnsupportedError
 from darc.target.outcome import Outcome
 from kgdb import tasks
 from kgdb.calls import LOOKED_AT, WAYS_BACK, KernelCalls, WayBack, way_back
 from kgdb.gdbstub import GdbStub, gdbstub
-from kgdb.image import KernelImage
+from kgdb.image import KernelImage, kernel_file, live_value
 from kgdb.isolation import KernelMemory
 from kgdb.remote import Remote
 
@@ -40,27 +40,25 @@ STACK_SHIFT = 14
 
 
 @functools.lru_cache(maxsize=4)
-def _image(path: str, _stamp: tuple[int, int]) -> KernelImage:
-    return KernelImage(Path(path))
+def _image(path: Path, _stamp: tuple[int, int]) -> KernelImage:
+    return KernelImage(path)
 
 
 class Kernel:
     """The kernel that the debugger is connected to."""
 
     def __init__(self, remote: Remote) -> None:
-        """Raises FormatError: the debugger's file is no kernel."""
+        """Raises FormatError: the debugger's file is no kernel; UsageError: it has none."""
         self.remote = remote
         self.target = target = remote.target
         self.calls = KernelCalls(remote, lambda: self._way_back)
         remote.be_patient()
         remote.be_virtual()
         remote.reach_through(KernelMemory(remote) if remote.is_qemu else None)
-        path = target.executable
-        if path is None:
-            raise FormatError("gdb has no symbols: 'file vmlinux' with that of the running kernel")
-        seen = Path(path).stat()
+        path = kernel_file(target)
+        seen = path.stat()
         self.image = _image(path, (seen.st_size, seen.st_mtime_ns))
-        self.path = path
+        self.path = str(path)
         self.has_limit = False
         """Whether the analysis is to end at some time: :meth:`arm_limit` was called."""
         self._disarm: list[Callable[[], None]] = []
@@ -98,8 +96,7 @@ class Kernel:
 
     def value(self, name: str) -> int | None:
         """The live address of a symbol of the kernel's own."""
-        found = self.image.values.get(name)
-        return None if found is None else found + self.bias
+        return live_value(self.image, name, self.bias)
 
     @property
     def identity(self) -> int:

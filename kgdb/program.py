@@ -34,7 +34,7 @@ from darc.target.memory import Memory
 from darc.target.target import Region, Target
 from kgdb.devices import Devices
 from kgdb.foreign_probes import ForeignProbes, target_of
-from kgdb.image import KernelModule
+from kgdb.image import KernelModule, live_value
 from kgdb.interrupts import PREEMPTS, InterruptHandlers
 
 _INDIRECT_THUNK = re.compile(
@@ -261,8 +261,7 @@ class KernelProgram(Program):
 
     def value(self, name: str) -> int | None:
         """The live address of a kernel's symbol."""
-        found = self.kernel.image.values.get(name)
-        return None if found is None else found + self.kernel.bias
+        return live_value(self.kernel.image, name, self.kernel.bias)
 
     # --------------------------------------------------------------------- code
 
