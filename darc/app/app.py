@@ -391,7 +391,7 @@ class App:
         self._target.journal.stands(stopped=True)
         session.on_user_stop()
         session.end_if_late()
-        called_off = session.take_called_off()
+        called_off = session.deadline.take_called_off()
         if called_off:
             self.emit("darc: Ctrl-C: the program blocks it, and was stopped by darc")
         session.end_if_interrupted(called_off=called_off)

@@ -76,7 +76,7 @@ def describe(target: Target, session: Session, style: Style) -> str:
     if analysis.missed:
         before = counted(analysis.missed, "late call")
         text += f" ({before} before had ended by the time of the stop)"
-    told = cost_text(session.cost)
+    told = cost_text(session.account.cost)
     deep, analysis.described = analysis.described, []
     lines = [*(f"note: {one}" for one in deep), text, f"  {told}"]
     return Shown("\n".join(map(style.note, lines)))

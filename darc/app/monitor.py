@@ -104,7 +104,7 @@ class Monitor:
         while not self._done.wait(wait) and self._session.alive:
             wait = _TICK_SECONDS
             with contextlib.suppress(DarcError):  # the program is gone, or its tables are damaged
-                wait = min(self._session.look_ahead(), _TICK_SECONDS)
+                wait = min(self._session.background.look_ahead(), _TICK_SECONDS)
 
     def _stands(self) -> bool:
         """Whether the debugger has stopped the program: it may be telling so at this moment."""
@@ -121,11 +121,13 @@ class Monitor:
                 return
             try:
                 look = (
-                    session.look() if session.debuggee.is_readable_while_it_runs else _TICK_SECONDS
+                    session.background.look()
+                    if session.debuggee.is_readable_while_it_runs
+                    else _TICK_SECONDS
                 )
                 now = time.monotonic()
-                if session.urgent is not None:
-                    look = self._stop_in(session.urgent, now, look)
+                if session.background.urgent is not None:
+                    look = self._stop_in(session.background.urgent, now, look)
                 wait = min(max(look, _LEAST_WAIT), max(next_tick - now, 0))
                 if now < next_tick:
                     continue
@@ -168,7 +170,7 @@ class Monitor:
         """Once, and soon: a script would wait for ever for calls that are timed."""
         if now < self._next_untimed:
             return
-        shown = self._session.live_snapshot()
+        shown = self._session.account.live_snapshot()
         self._next_untimed = math.inf if shown.generated else now + _BETWEEN_LOOKS
         if shown.generated:
             self._target.screen.leave(untimed(shown, self._line_style()))
@@ -176,7 +178,7 @@ class Monitor:
     def _stop_in(self, own: int, now: float, look: float) -> float:
         """Stops the program in the thread with the id ``own``, as the program knows it; tells in
         how many seconds to look again."""
-        number, stops = self._session.collector.summons.signal, self._session.cost.stops
+        number, stops = self._session.collector.summons.signal, self._session.account.cost.stops
         if number is None or (now - self._knocked < _AGAIN and stops == self._stops):
             return look
         if self._session.debuggee.is_signalled(number) or self._is_awaited(now):
@@ -186,7 +188,7 @@ class Monitor:
         return look
 
     def _line(self) -> Shown:
-        shown, style = self._session.live_snapshot(), self._line_style()
+        shown, style = self._session.account.live_snapshot(), self._line_style()
         return live(shown, style, is_stepped=self._session.paused)
 
     def _line_style(self) -> Style:
@@ -218,25 +220,25 @@ class Monitor:
             self._kept_since = math.inf
             number = session.collector.summons.signal
             if number is not None:
-                session.call_off()
+                session.deadline.call_off()
                 session.debuggee.send(number)
 
     def _knock(self, late_since: float | None, now: float) -> float | None:
         """When the agent may not ring by itself (seccomp), or f0 is not called any more at the
         time limit, the program is stopped by a signal from here."""
-        left = self._session.seconds_left
+        left = self._session.deadline.seconds_left
         if not self._session.debuggee.is_readable_while_it_runs:
             if left is None or left > 0 or (late_since is not None and now - late_since < _AGAIN):
                 return late_since
             self._session.debuggee.knock()
             return now
         if left is not None and left <= 0:
-            self._session.time_up_soon()
-        elif not self._session.rings and not self._runs_bare:
+            self._session.background.hurry()
+        elif not self._session.background.rings and not self._runs_bare:
             return None
         if late_since is None:
             return now
-        patience = _PATIENCE_SECONDS if self._session.rings_itself else _GRACE_SECONDS
+        patience = _PATIENCE_SECONDS if self._session.background.rings_itself else _GRACE_SECONDS
         if self._runs_bare:
             patience = _BARE_SECONDS
         if now - late_since >= patience:

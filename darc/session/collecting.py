@@ -1,32 +1,56 @@
-"""Which collector counts for a session, and which one takes its place."""
+"""Which collector counts for a session, and which one takes its place: from the first probe that is
+put in to the last that is taken out."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 
+from darc.code.architecture import FunctionCode
 from darc.collectors.collector import Assignment, Collector, Remains, Way
 from darc.collectors.ways import kind_for_the_rest, way_instead, ways_of
-from darc.model.errors import ProbesImpossibleError
+from darc.debuggee.switchwatch import SwitchWatch
+from darc.model.errors import DarcError, ProbesImpossibleError
 from darc.model.parameters import Probes
 
 
 class Collecting:
     """Makes the collectors of one session for its ``assignment``. ``own`` is how to collect, where
-    that is a way for its analysis alone: it takes the place of that of its kind."""
+    that is a way for its analysis alone: it takes the place of that of its kind. ``switches`` are
+    watched for as long as one counts."""
 
-    def __init__(self, assignment: Assignment, own: Way | None) -> None:
+    def __init__(self, assignment: Assignment, own: Way | None, switches: SwitchWatch) -> None:
         self._assignment = assignment
         self._own = own
+        self._switches = switches
+        self.alive = True
+        """Whether probes are in the program, or are to come. Any thread."""
+        self.collector: Collector
+        """Since :meth:`begin`."""
         self.remains: Remains | None = assignment.remains
         """What stays in the debuggee, for the next analysis of it."""
         self.instead: str | None = None
         """Why another way was taken than the one that ``auto`` tries first."""
 
-    def begin(self, put_in: Callable[[Way], None], note: Callable[[str], None]) -> None:
-        """``put_in`` is given what ``--probes`` asks for. Of ``auto`` the first way; the second
-        where the program can take no probe of the first at all and comes to no harm. Else, and
-        where only f0 can take none, they are for the user to choose."""
+    # --------------------------------------------------------------------- begin
+
+    def begin(self, code: FunctionCode, begun: Callable[[Collector], None]) -> None:
+        """Puts in what ``--probes`` asks for, to f0 with this ``code``. Of ``auto`` the first way;
+        the second where the program can take no probe of the first at all and comes to no harm.
+        Else, and where only f0 can take none, they are for the user to choose. ``begun`` is given
+        the collector that is in.
+
+        Raises:
+            DarcError: it cannot be, or ``begun`` has raised it; whatever was changed was undone.
+        """
+        try:
+            self._begin(lambda way: self._put_in(way, code, begun))
+        except BaseException:
+            self._over()
+            raise
+
+    def _begin(self, put_in: Callable[[Way], None]) -> None:
         task = self._assignment
         first, *others = ways_of(task.parameters.probes, self._own)
         if task.parameters.probes is not Probes.AUTO:
@@ -40,20 +64,82 @@ class Collecting:
             except ProbesImpossibleError as error:
                 why = str(error)
         way, self.instead = way_instead(first, others, why, task.debuggee, task.spec)
-        note(self.instead)
+        task.note(self.instead)
         put_in(way)
 
-    def for_the_rest(self, before: Collector) -> Way:
-        """The way that times calls which ``before``, which has counted, could not."""
-        kind = kind_for_the_rest(before.kind)
+    def _put_in(self, way: Way, code: FunctionCode, begun: Callable[[Collector], None]) -> None:
+        collector = self.collector = self._new(way)
+        is_in = False
+        try:
+            self._note(collector.install(code, self._assignment.parameters.profile_calls))
+            begun(collector)
+            is_in = True
+        finally:
+            self.remains = collector.remains
+            if not is_in:
+                with contextlib.suppress(DarcError):  # the first error is the one to tell
+                    collector.remove()
+
+    def _new(self, way: Way) -> Collector:
+        return way.new(replace(self._assignment, remains=self.remains))
+
+    def _note(self, texts: list[str]) -> None:
+        for text in texts:
+            self._assignment.note(text)
+
+    # ------------------------------------------------------------ another's turn
+
+    def risk_of_fall_back(self) -> str | None:
+        """Why none takes the place of the one that has counted."""
+        return self._for_the_rest().collector.risk_of_fall_back(self._assignment.debuggee)
+
+    def fall_back(self, entry: int) -> None:
+        """The next way takes the place of the one that has counted, for f0 at ``entry``.
+
+        Raises:
+            DarcError: it cannot.
+        """
+        before = self.collector
+        before.remove()
+        self._note(before.losses() + before.warnings())
+        self.collector = self._new(self._for_the_rest())
+        self._note(self.collector.install(self._assignment.program.function(entry), 0))
+
+    def _for_the_rest(self) -> Way:
+        """The way that times calls which a collector that has counted could not."""
+        kind = kind_for_the_rest(self.collector.kind)
         assert kind is not None
         (way,) = ways_of(kind, self._own)
         return way
 
-    def new(self, way: Way) -> Collector:
-        """One that is made so."""
-        return way.new(replace(self._assignment, remains=self.remains))
+    # ----------------------------------------------------------------------- end
 
-    def leaves(self, collector: Collector) -> None:
-        """It was put in, or could not be: what it has put there is the next one's."""
-        self.remains = collector.remains
+    def take_out(self) -> None:
+        """Every probe. Raises DarcError: not all of them could be; nobody tries again."""
+        try:
+            self.collector.remove()
+        finally:
+            self._over()
+
+    def finish(self) -> None:
+        """As :meth:`take_out`; where not all of them could be, somebody tries again."""
+        self._switches.end()
+        self.collector.remove()
+        self._over()
+
+    def gone(self, last_look: Callable[[], None]) -> None:
+        """The program is gone, and everything that was in it; ``last_look`` is for what outlives
+        that."""
+        self._over()
+        last_look()
+        self.collector.gone()
+
+    def abandon(self) -> None:
+        """The debugger has lost the program, which lives on."""
+        self._over()
+        self.collector.abandon()
+
+    def _over(self) -> None:
+        """No probe is in the program any more, and nothing watches it."""
+        self.alive = False
+        self._switches.end()

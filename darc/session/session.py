@@ -9,20 +9,15 @@ stopped, but for those that say "any thread", which may be called at any time.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import functools
-import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import TypeVar
 
 from darc.agent.damage import DamagedError
 from darc.analyses.analysis import Analysis, Step, Subject
-from darc.code.architecture import FunctionCode
 from darc.code.lookup import Lookup
 from darc.code.program import Program
-from darc.code.source_lines import add_lines
 from darc.code.spelling import instead
 from darc.collectors.collector import Assignment, Collector, Remains, Way
 from darc.debuggee.debuggee import Debuggee
@@ -35,20 +30,18 @@ from darc.model.errors import (
 )
 from darc.model.ftree import Fnode
 from darc.model.parameters import OnFinish, Parameters
-from darc.model.snapshot import ProgramFigures, Snapshot
+from darc.model.snapshot import Snapshot
 from darc.model.status import EXECUTED, TIME_IS_UP, Status
 from darc.saved.storage import Stored
+from darc.session.account import Account
+from darc.session.background import Background
 from darc.session.collecting import Collecting
+from darc.session.deadline import Deadline
 from darc.session.figures import RunFigures
-from darc.session.helping import Helping
-from darc.session.remarks import cut_short, stopped_for_files, users_breakpoints
 from darc.target.outcome import Outcome
 from darc.target.target import Target
 
 _T = TypeVar("_T")
-
-_MANY_GENERATED = 10_000
-"""Calls by generated code, with none that is timed: no other may ever come."""
 
 
 class Message(Enum):
@@ -92,17 +85,29 @@ class Session:
         self.spec = spec
         self.parameters = parameters
         self._changed = changed
-        self.notes = list(notes)
         self._entry = entry
-        self._figures = RunFigures(target, spent)
         self._message: Message | None = None
-        self._called_off = False
-        self._alive = True
-        self._helping = Helping()
         self.root = Fnode(program.names.function_at(entry))
         self._pid = target.pid
         self.debuggee = debuggee
         self._new_analysis = analysis
+        self._figures = RunFigures(target, spent)
+        self.account = Account(
+            self,
+            target=target,
+            program=program,
+            debuggee=debuggee,
+            root=self.root,
+            spec=spec,
+            figures=self._figures,
+            notes=notes,
+        )
+        """What it tells of itself."""
+        self.deadline = Deadline(self, self._figures, parameters.max_time)
+        """Until when it watches calls."""
+        self._switches = SwitchWatch(debuggee.watch_switches, self.note)
+        self.background = Background(self, debuggee, self._switches, target.turn)
+        """What is done for it while the program runs."""
         assignment = Assignment(
             target=target,
             program=program,
@@ -111,22 +116,16 @@ class Session:
             spec=spec,
             parameters=parameters,
             listener=self,
-            note=self.notes.append,
+            note=self.note,
             remains=remains,
             progress=progress,
         )
-        self._collecting = Collecting(assignment, way)
+        self._collecting = Collecting(assignment, way, self._switches)
         self._takes_copies = way is None
-        self._switches = SwitchWatch(debuggee.watch_switches, self.note)
-        self._cut_by_files = 0
-        """How often a file was loaded or unloaded while a call of f0 was under way."""
         self._taken_out: list[str] = []
         """What is to say of what an earlier debugger had left."""
         self.left_behind: str | None = None
         """Why probes of it are still in a program that lives, and what to do about it."""
-        self._unless_called: str | None = None
-        """What to say where no call of f0 was seen."""
-        self.collector: Collector
         self.analysis: Analysis
         """Since :meth:`install`."""
 
@@ -141,19 +140,16 @@ class Session:
         if self.remains is None or self.remains.identity != self.debuggee.identity:
             # Before f0's code is read.
             self._taken_out = self.debuggee.clean_up(self.program)
-            self.notes += self._taken_out
+            self.notes.extend(self._taken_out)
         code = self.program.function(self._entry)
         if not code.parts:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
         copies: list[str] = []
         if self._takes_copies:
             copies = Lookup(self.program, self._target).private_copies(self._entry, live=True)
-        self._unless_called = f"{self.spec} was not called{instead(copies)}" if copies else None
-        try:
-            self._collecting.begin(functools.partial(self._install, code), self.note)
-        except BaseException:
-            self._over()
-            raise
+        if copies:
+            self.account.unless_called = f"{self.spec} was not called{instead(copies)}"
+        self._collecting.begin(code, self._analyse)
 
     def was_set_up(self, seconds: float) -> None:
         """All that came before, with what found the functions, took so long."""
@@ -169,33 +165,30 @@ class Session:
         )
         return [*self._taken_out, *(text for text in found if text is not None)]
 
-    def _install(self, code: FunctionCode, way: Way) -> None:
-        collector = self.collector = self._collecting.new(way)
-        installed = False
-        try:
-            self.notes += collector.install(code, self.parameters.profile_calls)
-            self.analysis = self._new_analysis(
-                Subject(
-                    program=self.program,
-                    collector=collector,
-                    root=self.root,
-                    spec=self.spec,
-                    parameters=self.parameters,
-                    note=self.notes.append,
-                    switches=self._switches,
-                    threads=len(self._target.threads.ids()),
-                )
+    def _analyse(self, collector: Collector) -> None:
+        """What it counts, from now on."""
+        self.analysis = self._new_analysis(
+            Subject(
+                program=self.program,
+                collector=collector,
+                root=self.root,
+                spec=self.spec,
+                parameters=self.parameters,
+                note=self.note,
+                switches=self._switches,
+                threads=len(self._target.threads.ids()),
             )
-            installed = True
-        finally:
-            self._collecting.leaves(collector)
-            if not installed:
-                self._abandon()
+        )
 
-    def _abandon(self) -> None:
-        # Nothing was installed yet, or the program is gone: the first error is the one to tell.
-        with contextlib.suppress(DarcError):
-            self.collector.remove()
+    @property
+    def collector(self) -> Collector:
+        """What times and counts, since :meth:`install`."""
+        return self._collecting.collector
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know. Any thread."""
+        return self.account.notes
 
     @property
     def remains(self) -> Remains | None:
@@ -204,11 +197,11 @@ class Session:
 
     def modules_changed(self) -> None:
         """The program has loaded or unloaded a file, or executes another one."""
-        with self._stands_for_a_moment():
+        with self.background.stands_for_a_moment():
             self._see_modules()
 
     def _see_modules(self) -> None:
-        if not self._alive or self._target.pid is None:
+        if not self.alive or self._target.pid is None:
             return
         if self.is_of_another():
             self.program_ended()  # it was started again
@@ -217,43 +210,40 @@ class Session:
             self.damaged(why)
             return
         if not self.collector.is_there():
-            self.notes.append(EXECUTED)
+            self.note(EXECUTED)
             self.program_ended()
             return
-        open_calls = self.collector.open_calls
-        self._cut_by_files += open_calls is not None and bool(open_calls.running())
+        self.account.files_changed()
         try:
-            self.notes += self.collector.modules_changed()
+            self.notes.extend(self.collector.modules_changed())
         except UnsupportedError as error:
-            self.notes.append(f"{self.spec} is not timed any more: {error}")
+            self.note(f"{self.spec} is not timed any more: {error}")
             self.stop(Status.STOPPED)
             self._message = Message.RESULT
 
     def stop(self, status: Status = Status.STOPPED) -> None:
         """Takes every probe out and keeps what is known."""
-        self._stands()
-        if not self._alive:
+        self.background.stands()
+        if not self.alive:
             return
+        self._is_unloaded()
+        self._close(status)
+        if self.alive:
+            self._end_figures()
+            self._collecting.take_out()
+
+    def _close(self, status: Status) -> None:
+        """What is known stays, while the program lives."""
 
         def close() -> None:
             self.analysis.collect()
             self.analysis.close(status, alive=True)
 
-        self._is_unloaded()
         self._unless_damaged(close, None)
-        if not self._alive:
-            return
+
+    def _end_figures(self) -> None:
         self._figures.count_stops()
         self._figures.end()
-        try:
-            self.collector.remove()
-        finally:
-            self._over()
-
-    def _over(self) -> None:
-        """No probe is in the program any more, and nothing watches it."""
-        self._alive = False
-        self._switches.end()
 
     def is_of_another(self) -> bool:
         """Whether the debugger has another program by now."""
@@ -261,73 +251,66 @@ class Session:
 
     def program_ended(self) -> None:
         """The program is gone, and everything that was in it."""
-        if not self._alive:
+        if not self.alive:
             return
-        self._figures.count_stops()
-        self._figures.end()
-        self._over()
-        if self.collector.outlives:
-            self.analysis.collect()
-        self.analysis.close(Status.ENDED, alive=self.collector.outlives)
+        self._end_figures()
         self._message = Message.END
-        self.collector.gone()
+        self._collecting.gone(self._close_without_program)
+
+    def _close_without_program(self) -> None:
+        outlives = self.collector.outlives
+        if outlives:
+            self.analysis.collect()
+        self.analysis.close(Status.ENDED, alive=outlives)
 
     def abandon(self, why: str) -> None:
         """The debugger has lost the program, which lives on."""
-        if not self._alive:
+        if not self.alive:
             return
-
-        def close() -> None:
-            self.analysis.collect()
-            self.analysis.close(Status.STOPPED, alive=True)
-
-        self.notes.append(why)
+        self.note(why)
         self.left_behind = why
-        self._unless_damaged(close, None)
-        if not self._alive:
-            return
-        self._figures.count_stops()
-        self._figures.end()
-        self._over()
-        self.collector.abandon()
+        self._close(Status.STOPPED)
+        if self.alive:
+            self._end_figures()
+            self._collecting.abandon()
 
     @property
     def alive(self) -> bool:
         """Whether probes are in the program. Any thread."""
-        return self._alive
+        return self._collecting.alive
 
     # -------------------------------------------------------------- user's stops
 
     def breakpoints_changed(self) -> None:
         """The user has set a breakpoint: darc's probes make way for it."""
-        with self._stands_for_a_moment():
+        with self.background.stands_for_a_moment():
             self._make_way()
 
     def _make_way(self) -> None:
-        if not self._alive:
+        if not self.alive:
             return
         why = self._unless_damaged(self.collector.make_way, None)
         if why is not None:
-            self.notes.append(f"{self.spec} is not timed any more: {why}")
+            self.note(f"{self.spec} is not timed any more: {why}")
             self.stop(Status.STOPPED)
             self._changed(Message.RESULT)
 
     def stands(self) -> None:
         """The program has just stopped for the user."""
-        self._stands()
-        if self._alive:
+        self.background.stands()
+        if self.alive:
             self._switches.stands()
             self.collector.stops.stands()
 
     def on_user_stop(self) -> None:
         """The program stopped for the user: show it as if no probe were there."""
-        self._stands()
-        if self._alive and (why := self.collector.lost()) is not None:
+        self.background.stands()
+        if self.alive and (why := self.collector.lost()) is not None:
             self.vanished(why)
-        elif self._alive and self._is_unloaded():
+        elif self.alive and self._is_unloaded():
             self._message = Message.RESULT
             self.stop()
-        elif self._alive:
+        elif self.alive:
             self._switches.stands()
             self.analysis.stopped()
             self._unless_damaged(self._pause, None)
@@ -338,66 +321,56 @@ class Session:
         for one in gone:
             text = f"{one.name} was unloaded: its functions are not timed any more"
             if text not in self.notes:
-                self.notes.append(text)
+                self.note(text)
         return any(one.start <= self._entry < one.end for one in gone)
 
     def passes(self) -> bool:
         """As :meth:`on_user_stop`, where the debugger lets the program go on by itself before
         anybody looks at it: whether the probes are left in."""
-        if not self._alive or self.collector.lost() is not None:
+        if not self.alive or self.collector.lost() is not None:
             return False
         return self._unless_damaged(self.collector.stops.passes, False)
 
     @property
     def passing(self) -> bool:
         """Whether they are, and the program stands still."""
-        return self._alive and self.collector.stops.passing
+        return self.alive and self.collector.stops.passing
 
     def _pause(self) -> None:
         self.collector.stops.pause()
         self.analysis.collect()
 
-    def call_off(self) -> None:
-        """The user's Ctrl-C came, and the program blocks it: it is to stop for the user. Any
-        thread."""
-        self._called_off = True
-
     def end_if_interrupted(self, *, called_off: bool = False) -> None:
-        """At a stop for the user that is a Ctrl-C, or the answer to :meth:`call_off`: of an
-        analysis that ends with that."""
+        """At a stop for the user that is a Ctrl-C, or was ``called_off`` (see
+        :meth:`~darc.session.deadline.Deadline.call_off`): of an analysis that ends with that."""
         interrupted = called_off or self._target.was_interrupted
-        if self._alive and interrupted and self.analysis.ends_at_interrupt:
+        if self.alive and interrupted and self.analysis.ends_at_interrupt:
             self._message = Message.RESULT
             self.stop(Status.STOPPED)
-
-    def take_called_off(self) -> bool:
-        """At a stop for the user: whether it answers :meth:`call_off`."""
-        called_off, self._called_off = self._called_off, False
-        return called_off
 
     def end_if_late(self) -> None:
         """At a stop for the user: ``--max-time`` may have passed, and nothing has told, as a kernel
         in kgdb cannot be interrupted."""
-        if self._alive and self.time_is_up():
+        if self.alive and self.deadline.has_passed:
             self._unless_damaged(self._end_late, Outcome.CONTINUE)
 
     def before_resume(self) -> None:
         """The program is about to go on: the probes are put back."""
-        if self._alive:
+        if self.alive:
             self._unless_damaged(self._resume, None)
 
     def _resume(self) -> None:
-        self.notes += self.collector.stops.resume()
-        self._goes_on()
+        self.notes.extend(self.collector.stops.resume())
+        self.background.goes_on()
 
     @property
     def paused(self) -> bool:
         """Whether the program runs without probes, as the user steps through it. Any thread."""
-        return self._alive and self.collector.stops.paused
+        return self.alive and self.collector.stops.paused
 
     def beat(self) -> None:
         """A sign of life to the probes, several times a second. Any thread."""
-        if self._alive:
+        if self.alive:
             self._switches.drain()
             if (why := self.collector.damage()) is not None:
                 raise TargetError(why)
@@ -407,26 +380,26 @@ class Session:
 
     def exits(self) -> None:
         """The program is about to end (see :class:`~darc.collectors.collector.Listener`)."""
-        if self._alive:
+        if self.alive:
             self.stop(Status.ENDED)
             self._message = Message.END
 
     def decide(self) -> Outcome:
         """Enough was seen, or time is up: decides what comes next."""
-        if self._called_off:
+        if self.deadline.is_called_off:
             return Outcome.STOP
         with self._figures.stop():
-            self._stands()
+            self.background.stands()
             self._switches.stands()
             self.analysis.stopped()
             try:
                 outcome = self._unless_damaged(self._decide, Outcome.STOP)
             except DarcError as error:
-                self.notes.append(f"the search ended early: {error}")
+                self.note(f"the search ended early: {error}")
                 self.analysis.fail()
                 outcome = self._end()
             if outcome is Outcome.CONTINUE:
-                self._goes_on()
+                self.background.goes_on()
         return outcome
 
     def give_up(self, why: str) -> Outcome:
@@ -437,41 +410,39 @@ class Session:
     def damaged(self, why: str) -> Outcome:
         """See :class:`~darc.collectors.collector.Listener`. What is known stays, and the probes
         are taken out by what is known of them here."""
-        self.notes.append(why)
+        self.note(why)
         self.analysis.close(Status.STOPPED, alive=False)
         self._figures.end()
         self._message = Message.RESULT
         try:
-            self.collector.remove()
+            self._collecting.take_out()
         except DarcError as error:
-            self.notes.append(str(error))
-        finally:
-            self._over()
+            self.note(str(error))
         return Outcome.STOP
 
     def _unless_damaged(self, action: Callable[[], _T], otherwise: _T) -> _T:
         """What ``action`` makes of the collector's figures. Where the program has written over
         them, before or meanwhile, or has been killed while it stood still, that is the reason of
         whatever they led to, and the session's end."""
-        why = self.collector.damage() if self._alive else None
+        why = self.collector.damage() if self.alive else None
         try:
             if why is None:
                 return action()
         except Exception as error:
-            if self._alive and self.debuggee.is_gone():
-                self.notes.append("the program was killed while it stood still")
+            if self.alive and self.debuggee.is_gone():
+                self.note("the program was killed while it stood still")
                 self.program_ended()
                 return otherwise
             why = str(error) if isinstance(error, DamagedError) else self.collector.damage()
             if why is None:
                 raise
-        if self._alive:
+        if self.alive:
             self.damaged(why)
         return otherwise
 
     def vanished(self, why: str) -> Outcome:
         """See :class:`~darc.collectors.collector.Listener`."""
-        self.notes.append(why)
+        self.note(why)
         self.program_ended()
         self._message = Message.RESULT
         return Outcome.STOP
@@ -481,69 +452,17 @@ class Session:
         message, self._message = self._message, None
         return message
 
-    def time_is_up(self) -> bool:
-        """Whether ``--max-time`` has passed. Any thread."""
-        limit = self.parameters.max_time
-        return limit is not None and self._figures.seconds_of_limit >= limit
-
     @property
     def seconds_left(self) -> float | None:
-        """Until there is to be a decision, whatever was seen: for ``--max-time``, or for
-        ``--start-time``; none where the user wants a stop. Any thread."""
-        if self._called_off:
-            return 0.0
-        limit = self.parameters.max_time
-        left = [] if limit is None else [limit - self._figures.seconds_of_limit]
-        if (profiling := self.analysis.seconds_left) is not None:
-            left.append(profiling)
-        return min(left, default=None)
-
-    def look(self) -> float:
-        """Takes down how the profile grows; tells when to do so again. Any thread, while the
-        program runs, whose memory can be read."""
-        return self.analysis.look() if self._alive else math.inf
-
-    def look_ahead(self) -> float:
-        """While the program runs, whose memory can be read: prepares for the decision that comes,
-        for a moment, if it is time for that; tells in how many seconds to go on. On one thread that
-        may help."""
-        return self._helping.work(self.analysis.look_ahead) if self._alive else math.inf
-
-    def _goes_on(self) -> None:
-        self.analysis.goes_on()
-        self._switches.goes_on()
-        if self.collector.ahead is not None:
-            self.collector.ahead.goes_on()
-        self._helping.goes_on(is_readable=self.debuggee.is_readable_while_it_runs)
-
-    def _stands(self) -> None:
-        self._helping.stands()
-        self._target.turn.claim()
-
-    @contextlib.contextmanager
-    def _stands_for_a_moment(self) -> Iterator[None]:
-        """As :meth:`_stands`, where the debugger lets the program go on by itself."""
-        with self._helping.interrupted():
-            self._target.turn.claim()
-            yield
-
-    @property
-    def urgent(self) -> int | None:
-        """See :attr:`~darc.analyses.analysis.Analysis.urgent`. Any thread."""
-        return self.analysis.urgent if self._alive else None
+        """See :class:`~darc.collectors.collector.Listener`. Any thread."""
+        return self.deadline.seconds_left
 
     def is_due(self) -> bool:
-        """Whether that time is up. Any thread."""
-        left = self.seconds_left
-        return left is not None and left <= 0
-
-    def time_up_soon(self) -> None:
-        """Asks the collector to call at the next call of f0, whatever was seen. Any thread."""
-        if self._alive:
-            self.collector.counting.hurry()
+        """See :class:`~darc.collectors.collector.Listener`. Any thread."""
+        return self.deadline.is_due()
 
     def _decide(self) -> Outcome:
-        if self.time_is_up():
+        if self.deadline.has_passed:
             return self._end_late()
         return self._go(self.analysis.decide())
 
@@ -561,7 +480,7 @@ class Session:
         Raises:
             UsageError: it is over, or ``request`` says that it cannot be asked for that.
         """
-        if not self._alive:
+        if not self.alive:
             raise UsageError("the analysis is over: begin another one with 'darc start'")
         self._unless_damaged(lambda: self._go(request()), Outcome.STOP)
 
@@ -582,28 +501,20 @@ class Session:
 
     def _fall_back(self) -> Outcome:
         """The next way takes the place of the one that has collected, where it does no harm."""
-        before = self.collector
-        way = self._collecting.for_the_rest(before)
-        why = way.collector.risk_of_fall_back(self.debuggee) or self.analysis.why_no_fall_back()
+        why = self._collecting.risk_of_fall_back() or self.analysis.why_no_fall_back()
         if why is None:
             try:
-                before.remove()
-                self.notes += before.losses() + before.warnings()
-                self.collector = self._collecting.new(way)
-                self.notes += self.collector.install(self.program.function(self._entry), 0)
+                self._collecting.fall_back(self._entry)
                 return self._go(self.analysis.fall_back(self.collector))
             except DarcError as error:
                 why = str(error)
         return self._go(self.analysis.stay(why))
 
     def _end(self) -> Outcome:
-        self._figures.count_stops()
-        self._figures.end()
+        self._end_figures()
         self._message = Message.RESULT
         goes_on = self.parameters.on_finish is OnFinish.CONTINUE
-        self._switches.end()
-        self.collector.remove()
-        self._over()
+        self._collecting.finish()
         if goes_on:
             self._changed(Message.RESULT)
             self._message = None
@@ -613,21 +524,8 @@ class Session:
 
     def stored(self) -> Stored:
         """What a later run needs to go on from here."""
-        found = self._unless_damaged(lambda: self.analysis.stored(self._alive), None)
+        found = self._unless_damaged(lambda: self.analysis.stored(self.alive), None)
         return dataclasses.replace(found or self.analysis.stored(False), analysis=self.analysis.key)
-
-    def live_snapshot(self) -> Snapshot:
-        """What a live line shows. Any thread, while the program runs."""
-        readable = self.debuggee.is_readable_while_it_runs
-        shown = self.analysis.live_snapshot(self._alive, readable)
-        is_asked = self._alive and readable  # else its memory cannot be read meanwhile
-        is_none_timed = shown.profile is not None and not shown.profile.count
-        many = self.collector.generated if is_asked and is_none_timed else 0
-        return dataclasses.replace(
-            shown,
-            elapsed_seconds=self._figures.seconds,
-            generated=many if many >= _MANY_GENERATED else 0,
-        )
 
     def snapshot(
         self,
@@ -638,54 +536,9 @@ class Session:
         """Everything that is known now, as it stays whatever the session does next. The debugger is
         asked where the paths are in the source, and the nodes that ``tree`` takes of the ftree;
         without ``lines`` it is asked for nothing. Any thread then."""
-        shown = self._unless_damaged(lambda: self.analysis.snapshot(self._alive), None)
-        shown = shown or self.analysis.snapshot(False)
-        if lines and shown.ftree is self.root:
-            nodes = (node for path in shown.paths for node in path.nodes)
-            add_lines(self._target, self.program, nodes)
-            add_lines(self._target, self.program, tree(self.root))
-        notes = [*self.notes, *self.collector.losses()]
-        warnings = [*shown.warnings, *self.collector.warnings()]
-        if lines:
-            warnings += users_breakpoints(shown.paths, self.program, self._target)
-        notes += warnings
-        seen = shown.profile is not None and shown.profile.count
-        if not self._alive and not seen and self._unless_called is not None:
-            notes.append(self._unless_called)
-        figures = self._figures.added_to(shown.program, self.collector.hits)
-        notes += cut_short(
-            self.collector.cut_short,
-            in_peak=figures.in_peak_calls or 0,
-            is_searching=self.analysis.is_searching,
-            spec=self.spec,
-        )
-        notes += stopped_for_files(
-            self._cut_by_files, in_peak=figures.in_peak_calls or 0, spec=self.spec
-        )
-        if self._alive:
-            shown = shown.frozen()  # afterwards the tree stays as it is
-        return dataclasses.replace(
-            shown,
-            program=figures,
-            notes=tuple(dict.fromkeys(notes)),
-            warnings=tuple(warnings),
-            elapsed_seconds=self._figures.seconds,
-        )
-
-    @property
-    def cost(self) -> ProgramFigures:
-        """How often, and for how long, the program has stood still by now."""
-        return self._figures.added_to(ProgramFigures(), self.collector.hits)
-
-    @property
-    def rings(self) -> bool:
-        """Whether the debugger was asked for and gave no answer yet. Any thread."""
-        return self._alive and self.collector.summons.waits
-
-    @property
-    def rings_itself(self) -> bool:
-        """Whether it was asked by a signal of the program's own. Any thread."""
-        return self.rings and self.collector.summons.rings_itself
+        known = self._unless_damaged(lambda: self.analysis.snapshot(self.alive), None)
+        known = known or self.analysis.snapshot(False)
+        return self.account.whole(known, lines=lines, tree=tree)
 
     def note(self, text: str) -> None:
         """Keeps something that the user should know. Any thread."""

@@ -72,7 +72,7 @@ class Analysis:
 
     def __init__(self) -> None:
         self.alive = True
-        self.screen = self
+        self.screen = self.account = self.background = self.deadline = self
         self.has_live_line = True
         self.interrupts_by_signal = True
         self.called_off = 0
@@ -104,7 +104,7 @@ class Analysis:
     def beat(self) -> None:
         self.beats += 1
 
-    def time_up_soon(self) -> None:
+    def hurry(self) -> None:
         self.ends += 1
 
     def call_off(self) -> None:

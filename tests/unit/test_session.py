@@ -12,6 +12,7 @@ from darc.collectors.breakpoints import BreakpointCollector
 from darc.model.errors import TargetError, UnsupportedError, UsageError
 from darc.model.parameters import OnFinish
 from darc.model.status import Status
+from darc.session.deadline import Deadline
 from darc.session.session import Message
 from darc.target.outcome import Outcome
 from tests.fake_target import FakeThread
@@ -117,16 +118,20 @@ def test_what_cannot_be_saved_says_what_keeps_it(assembled: Assemble) -> None:
 def test_the_time_is_up(assembled: Assemble, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(assembled(PLAIN), max_time=30.0).install()
     bench.run(3)
-    monkeypatch.setattr(bench.session, "time_is_up", lambda: True)
+    monkeypatch.setattr(Deadline, "has_passed", True)
     assert bench.session.decide() is Outcome.STOP
     assert any("the time is up" in note for note in bench.session.snapshot().notes)
     assert bench.is_clean
 
 
 def test_what_was_looked_up_before_counts_for_the_time_limit(assembled: Assemble) -> None:
-    assert not Bench(assembled(PLAIN), spent=40.0, max_time=3000.0).install().session.time_is_up()
+    assert (
+        not Bench(assembled(PLAIN), spent=40.0, max_time=3000.0)
+        .install()
+        .session.deadline.has_passed
+    )
     late = Bench(assembled(PLAIN), spent=40.0, max_time=30.0).install().session
-    assert late.time_is_up()
+    assert late.deadline.has_passed
     assert late.seconds_left is not None
     assert late.seconds_left <= 0
     assert late.snapshot().elapsed_seconds < 40, "how long it has run is told without that"
@@ -217,14 +222,14 @@ def test_a_breakpoint_of_the_users_in_a_call_on_the_path(bench: Bench) -> None:
 def test_who_prepares_goes_on_where_a_library_is_loaded(bench: Bench) -> None:
     """The debugger stops the program for that, and lets it go on by itself."""
     bench.session.before_resume()
-    assert bench.session.look_ahead() < math.inf
+    assert bench.session.background.look_ahead() < math.inf
     bench.session.modules_changed()
-    assert bench.session.look_ahead() < math.inf
+    assert bench.session.background.look_ahead() < math.inf
     bench.session.breakpoints_changed()
-    assert bench.session.look_ahead() < math.inf
+    assert bench.session.background.look_ahead() < math.inf
     bench.session.on_user_stop()
     bench.session.modules_changed()
-    assert bench.session.look_ahead() == math.inf
+    assert bench.session.background.look_ahead() == math.inf
 
 
 @pytest.mark.parametrize(("threads", "seen"), [(16, 100), (17, 136), (60, 480)])
@@ -263,9 +268,9 @@ def test_calls_by_generated_code_are_told_where_no_other_has_come(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BreakpointCollector, "generated", 9_999)
-    assert bench.session.live_snapshot().generated == 0, "others may come"
+    assert bench.session.account.live_snapshot().generated == 0, "others may come"
     monkeypatch.setattr(BreakpointCollector, "generated", 10_000)
-    shown = bench.session.live_snapshot()
+    shown = bench.session.account.live_snapshot()
     assert (shown.profile is not None and shown.profile.count, shown.generated) == (0, 10_000)
     bench.run(3)
-    assert bench.session.live_snapshot().generated == 0
+    assert bench.session.account.live_snapshot().generated == 0
