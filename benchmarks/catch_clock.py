@@ -6,13 +6,13 @@ from __future__ import annotations
 import time
 
 from darc.analyses.analysis import Step
-from darc.analyses.late import LateCalls
+from darc.analyses.catching import Catcher
 
-_look, _decide = LateCalls.look, LateCalls.decide
-_found: dict[LateCalls, tuple[float, float]] = {}
+_look, _decide = Catcher.look, Catcher.decide
+_found: dict[Catcher, tuple[float, float]] = {}
 
 
-def _timed_look(self: LateCalls) -> float:
+def _timed_look(self: Catcher) -> float:
     before = self.found
     wait = _look(self)
     now, found = time.monotonic(), self.found
@@ -21,7 +21,7 @@ def _timed_look(self: LateCalls) -> float:
     return wait
 
 
-def _timed_decide(self: LateCalls) -> Step:
+def _timed_decide(self: Catcher) -> Step:
     now, found = time.monotonic(), _found.pop(self, None)
     after = _decide(self)
     if found is not None:
@@ -30,4 +30,4 @@ def _timed_decide(self: LateCalls) -> Step:
     return after
 
 
-LateCalls.look, LateCalls.decide = _timed_look, _timed_decide  # type: ignore[method-assign]
+Catcher.look, Catcher.decide = _timed_look, _timed_decide  # type: ignore[method-assign]

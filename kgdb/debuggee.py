@@ -23,7 +23,7 @@ from kgdb.devices import Devices
 from kgdb.foreign_probes import FTRACE_NOP, PROBED, TRACED
 from kgdb.image import KernelModule
 from kgdb.kernel import BOOTED_ANEW, STACK_SHIFT, Kernel
-from kgdb.modules import Loaded, ModuleImage, loaded
+from kgdb.modules import LoadedModule, ModuleImage, loaded
 from kgdb.pads import NO_THREADS, KernelPads
 from kgdb.program import KernelProgram
 from kgdb.remote import Remote
@@ -331,7 +331,7 @@ def _another_kernels(path: str, banner: bytes = b"") -> UnsupportedError:
     )
 
 
-def _module(found: Loaded, image: ModuleImage) -> Module:
+def _module(found: LoadedModule, image: ModuleImage) -> Module:
     return Module(
         path=found.name,
         name=found.name,

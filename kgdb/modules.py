@@ -27,7 +27,7 @@ Read = Callable[[int, int], bytes]
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedModule:
     """A module that is in use: its name, where its code is, and where its symbols are."""
 
     name: str
@@ -39,7 +39,7 @@ class Loaded:
 class _ModuleSymbols(FunctionSymbols):
     """What the kernel keeps of a module's symbol table."""
 
-    def __init__(self, read: Read, module: Loaded) -> None:
+    def __init__(self, read: Read, module: LoadedModule) -> None:
         """Raises TargetError: it cannot be read, which it is now, as the kernel may drop it."""
         self._read_memory = read
         self._module = module
@@ -87,7 +87,7 @@ class ModuleImage(Image):
     """A module's functions. Its addresses are counted from the begin of its code; frames are told
     by the code."""
 
-    def __init__(self, read: Read, module: Loaded) -> None:
+    def __init__(self, read: Read, module: LoadedModule) -> None:
         self.name = module.name
         self.entry = 0
         self.segments = (Segment(0, module.end - module.start, 0, executable=True),)
@@ -100,7 +100,7 @@ class ModuleImage(Image):
         return f"module:{self.name}:{len(self.symbols)}"
 
 
-def loaded(read: Read, types: Btf, head: int) -> Iterator[Loaded]:
+def loaded(read: Read, types: Btf, head: int) -> Iterator[LoadedModule]:
     """The modules in the list at ``head`` (the kernel's ``modules``)."""
     link = types.offset("module", "list")
     name, state = types.offset("module", "name"), types.offset("module", "state")
@@ -115,7 +115,7 @@ def loaded(read: Read, types: Btf, head: int) -> Iterator[Loaded]:
         length = int.from_bytes(read(module + size, 4), "little")
         if int.from_bytes(read(module + state, 4), "little") == _LIVE:
             text = read(module + name, _NAME_SIZE).split(b"\0")[0].decode("ascii", "replace")
-            yield Loaded(text, start, start + length, _word(read, module + kallsyms))
+            yield LoadedModule(text, start, start + length, _word(read, module + kallsyms))
         at = _word(read, at)
 
 

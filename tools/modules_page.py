@@ -34,9 +34,9 @@ glossary](glossary.md) has the words. Names that are alike:
 - `pads/foothold.py` is the memory that darc has in a program, `collectors/footing.py` which of
   them an analysis stands on, and `debuggee/process_foothold.py` and `kgdb/foothold.py` get it
   from a process and from a kernel.
-- *late* is a call that takes too long already (`analyses/late.py` stops the program in it); what
-  is told of it has the command's name (`app/catching.py`; `model/catching.py` has the values,
-  `views/parts/catching.py` shows them).
+- `analyses/catching.py` stops the program in a call that is *late*, as it takes too long already;
+  `model/catching.py` has what is known of it, `app/catching.py` and `views/parts/catching.py` tell
+  it.
 - `darc_gdb/stopping.py` and `darc_lldb/stopping.py` hear of stops; `collectors/padstops.py` and
   `standstill.py` say what becomes of probes and calls there.
 - A part of a target has the name of what `target/` asks of it (`breaks.py`, `memory.py`), and

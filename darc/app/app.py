@@ -15,7 +15,7 @@ from collections.abc import Callable
 from darc.app import finding, naming
 from darc.app.completing import functions_beginning
 from darc.app.finding import Request
-from darc.app.leaving import Leaving
+from darc.app.lettinggo import LettingGo
 from darc.app.monitor import Monitor
 from darc.app.parameters import find_parameter, with_text
 from darc.app.progress import Progress
@@ -83,7 +83,7 @@ class App:
         self._is_killed = False
         """Whether the user has asked for the program's end at this stop."""
         self._stay = Stay(target, self.emit)
-        self._leaving = Leaving(target, self._stay, self.emit, self._tell_as_it_leaves)
+        self._letting_go = LettingGo(target, self._stay, self.emit, self._tell_as_it_leaves)
         self._told_signals: set[str] = set()
         """Those that the user was told have stopped the program."""
         target.when_modules_change(self._modules_changed)
@@ -497,13 +497,13 @@ class App:
             self.on_exit()
             return
         self.rest()
-        self._leaving.lose(session, pid, known)
+        self._letting_go.lose(session, pid, known)
 
     def on_leave(self, *, stopped: bool = False) -> None:
         """The debugger lets the program go (detach, quit): nothing of darc stays in it.
         ``stopped`` says that it stands still, though the debugger calls it running."""
         self.rest()
-        self._leaving.let_go(self._session, stopped=stopped)
+        self._letting_go.let_go(self._session, stopped=stopped)
 
     def check_leaving(self) -> None:
         """The user is about to have the debugger let the program go.
@@ -511,12 +511,12 @@ class App:
         Raises:
             UsageError: it runs, and has probes in its code, which could not be taken out.
         """
-        self._leaving.check(self._session)
+        self._letting_go.check(self._session)
 
     def stop_to_leave(self) -> None:
         """The debugger is about to leave the program, which has stopped for that alone: every probe
         is taken out."""
-        self._leaving.stop_for_it(self._session)
+        self._letting_go.stop_for_it(self._session)
 
     def on_child(self) -> None:
         """The debugger goes on with a child of the program: copies of probes are taken out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from darc.analyses.late import LEAST_SECONDS, LateCalls
+from darc.analyses.catching import LEAST_SECONDS, Catcher
 from darc.app.standing import Standing, current_wait, standing
 from darc.model.errors import UsageError
 from darc.model.ops import Event, ObjectKind, OffReason
@@ -53,7 +53,7 @@ def describe(target: Target, session: Session, style: Style) -> str:
     waits for; and what the analysis has cost the program so far. Before it, a line on each that
     could not be stopped since the last time."""
     analysis = session.analysis
-    if not isinstance(analysis, LateCalls) or analysis.caught is None:
+    if not isinstance(analysis, Catcher) or analysis.caught is None:
         return f"darc: {style.name(session.spec)} is over"
     call = analysis.caught.call
     name = session.root.function.name

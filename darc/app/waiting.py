@@ -44,7 +44,7 @@ _CANNOT_WAIT = (
 )
 
 
-class Host(Protocol):
+class WaitingHost(Protocol):
     """Who lets requests wait."""
 
     def look(self) -> tuple[Debuggee, Program]:
@@ -63,7 +63,7 @@ class Host(Protocol):
 class Waiting:
     """At most one request that waits."""
 
-    def __init__(self, target: Target, host: Host) -> None:
+    def __init__(self, target: Target, host: WaitingHost) -> None:
         self._target = target
         self._host = host
         self.request: Request | None = None

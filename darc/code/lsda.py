@@ -16,7 +16,7 @@ _FORMS = {0x00: "<Q", 0x02: "<H", 0x03: "<I", 0x04: "<Q", 0x0A: "<h", 0x0B: "<i"
 _PC_RELATIVE = 0x10
 
 
-class _Reader:
+class _TableReader:
     def __init__(self, data: bytes, at: int, address: int) -> None:
         self._data = data
         self.at = at
@@ -57,12 +57,12 @@ def landing_pads(section: bytes, section_address: int, lsda: int, start: int) ->
         ValueError: the table cannot be read.
     """
     try:
-        return frozenset(_landing_pads(_Reader(section, lsda - section_address, lsda), start))
+        return frozenset(_landing_pads(_TableReader(section, lsda - section_address, lsda), start))
     except (IndexError, struct.error) as error:
         raise ValueError(f"exception table at {lsda:#x}: {error}") from None
 
 
-def _landing_pads(table: _Reader, start: int) -> Iterator[int]:
+def _landing_pads(table: _TableReader, start: int) -> Iterator[int]:
     encoding = table.byte()
     base = start if encoding == _OMIT else table.encoded(encoding)
     if table.byte() != _OMIT:

@@ -60,7 +60,7 @@ _Key = int | tuple[int, int] | tuple[int]
 distance that name it, where its place is not known."""
 
 
-class Frames:
+class FunctionFrame:
     """Where the return address stands, seen from the registers of a function's frame: as ``rules``
     say, and where they do not, as the code itself tells."""
 
@@ -168,7 +168,7 @@ class Copies:
     """
 
     def __init__(
-        self, code: Sequence[Instruction], frames: Frames, only_notes: Callable[[int], bool]
+        self, code: Sequence[Instruction], frames: FunctionFrame, only_notes: Callable[[int], bool]
     ) -> None:
         self._code = code
         self._frames = frames

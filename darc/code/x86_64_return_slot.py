@@ -17,7 +17,7 @@ from darc.code.x86_64_copies import (
     BASES,
     FRAME,
     Copies,
-    Frames,
+    FunctionFrame,
     displacement,
     is_in_slot,
     moved,
@@ -75,7 +75,7 @@ class _Scan:
     ) -> None:
         self._code = code
         self._only_notes = only_notes
-        self._frames = Frames(entry, code, rules)
+        self._frames = FunctionFrame(entry, code, rules)
         self._copies = Copies(code, self._frames, only_notes)
         self._inside: dict[int, tuple[int, int]] = {}
         """By register: the instruction that made the latest copy there that points into the frame,

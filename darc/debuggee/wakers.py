@@ -68,7 +68,7 @@ class _Process:
 
 
 @dataclass(frozen=True)
-class _Chunk:
+class _TakenWakings:
     """What was taken out of a ring at one time."""
 
     size: int
@@ -80,7 +80,7 @@ class _Chunk:
     """By who was woken, by time."""
 
     @classmethod
-    def of(cls, size: int, wakings: Sequence[Waking]) -> _Chunk:
+    def of(cls, size: int, wakings: Sequence[Waking]) -> _TakenWakings:
         """``wakings`` are in the order of time."""
         of_woken: dict[int, list[Waking]] = {}
         for one in wakings:
@@ -99,7 +99,7 @@ class Wakers:
         """
         self._pid = pid
         self._rings: list[Ring] = []
-        self._chunks: deque[_Chunk] = deque()
+        self._chunks: deque[_TakenWakings] = deque()
         """They are read while the program runs, not at the stop at which somebody asks."""
         self._size = 0
         self._code: frozenset[Region] | None = None
@@ -135,7 +135,7 @@ class Wakers:
         for ring in self._rings:
             if data := ring.take().data:
                 found = sorted(perf.wakings(data), key=_time)
-                self._chunks.append(_Chunk.of(len(data), found))
+                self._chunks.append(_TakenWakings.of(len(data), found))
                 self._size += len(data)
                 self._code = None
                 for waking in found:

@@ -35,7 +35,7 @@ class _Cost(NamedTuple):
     """Between two reads of the counter."""
 
 
-class Host(Protocol):
+class CalibrationHost(Protocol):
     """What is asked of the foothold: see :class:`~darc.pads.foothold.Foothold`."""
 
     tables: AgentMemory
@@ -55,7 +55,7 @@ class Host(Protocol):
 class Calibration:
     """Of a ``foothold`` whose agent is there; its pads are in ``area``."""
 
-    def __init__(self, foothold: Host, blob: Blob, area: Area) -> None:
+    def __init__(self, foothold: CalibrationHost, blob: Blob, area: Area) -> None:
         self._foothold = foothold
         self._tables = foothold.tables
         self._blob = blob

@@ -93,7 +93,7 @@ def read_file(file: Path) -> Trace:
 
 def read_lines(lines: Iterable[str], name: str) -> Trace:
     """The same of lines, each with its end; ``name`` is what messages call them."""
-    reader = _Reader()
+    reader = _ScriptReader()
     try:
         events = list(reader.events(lines))
     except _BadLineError as error:
@@ -147,7 +147,7 @@ def _whole(events: list[_Event]) -> list[_Event]:
     return [event for event in events if event.stack[0] == most]
 
 
-class _Reader:
+class _ScriptReader:
     """One pass over the lines."""
 
     def __init__(self) -> None:

@@ -50,7 +50,7 @@ def _table(
     names = [show(row.function.name) for row in rows]
     taken = sum(widths) + len(widths) + 2
     room = max(width - taken - max(_LEAST_NAME, min(max(map(columns, names)), 32)), 8)
-    scale = _Scale.of(rows, min(room, _MOST_COLUMNS))
+    scale = _SharedScale.of(rows, min(room, _MOST_COLUMNS))
     for number, line in enumerate(cells):
         text = " ".join(cell.rjust(size) for cell, size in zip(line, widths, strict=True))
         if number == 0:
@@ -72,7 +72,7 @@ def _cells(number: int, row: FunctionProfile) -> tuple[str, ...]:
     return (str(number), excess, calls, total, mean, p50, p99, longest, str(len(row.peaks)))
 
 
-class _Scale:
+class _SharedScale:
     """One axis for the histograms of all rows, so that they can be compared."""
 
     def __init__(self, first: int, per_column: int, columns: int, hz: int) -> None:
@@ -82,7 +82,7 @@ class _Scale:
         self._hz = hz
 
     @classmethod
-    def of(cls, rows: Sequence[FunctionProfile], room: int) -> _Scale:
+    def of(cls, rows: Sequence[FunctionProfile], room: int) -> _SharedScale:
         bins = [number for row in rows for number in row.profile.bins] or [0]
         count = max(bins) - min(bins) + 1
         per_column = math.ceil(count / room)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import subprocess
@@ -330,6 +331,18 @@ def test_the_glossary_is_in_order() -> None:
     words = [word.replace("`", "").casefold() for word, *_ in OWN_WORDS]
     assert len(words) > 100
     assert words == sorted(set(words))
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    """But for what both debuggers have, each for its own, in files of one name."""
+    homes: dict[str, set[str]] = {}
+    for file in ROOT.glob("[dk]*/**/*.py"):
+        home = re.sub("^darc_[a-z]+/", "each debugger's/", str(file.relative_to(ROOT)))
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, set()).add(home)
+    twice = {name: sorted(files) for name, files in homes.items() if len(files) > 1}
+    assert not twice
 
 
 def test_the_floors_are_those_of_the_tree() -> None:

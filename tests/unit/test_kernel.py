@@ -30,7 +30,7 @@ from kgdb.debuggee import KernelDebuggee
 from kgdb.gdbstub import GdbStub, gdbstub
 from kgdb.image import KernelImage, _OrcFrames
 from kgdb.kernel import Kernel
-from kgdb.modules import Loaded, ModuleImage, loaded
+from kgdb.modules import LoadedModule, ModuleImage, loaded
 from kgdb.pads import KernelPads
 from kgdb.pagetables import executable_areas
 from kgdb.program import KernelProgram
@@ -518,7 +518,7 @@ def test_modules_and_their_symbols() -> None:
         (names, (b"\0request\0do_tail\0a_table\0").ljust(2048, b"\0")),
     )
     (found,) = loaded(memory.read, Types(), head)  # type: ignore[arg-type]
-    assert found == Loaded("virtio_blk", text_at, text_at + 0x2000, kallsyms)
+    assert found == LoadedModule("virtio_blk", text_at, text_at + 0x2000, kallsyms)
     image = ModuleImage(memory.read, found)
     assert [(s.name, s.address) for s in image.symbols] == [("request", 0x40), ("do_tail", 0x80)]
     assert image.symbols.at(0x5F) == next(iter(image.symbols))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from darc.analyses.late import LEAST_SECONDS, LateCalls
+from darc.analyses.catching import LEAST_SECONDS, Catcher
 from darc.app.catching import describe, seconds_of
 from darc.app.commands.command import Actions, Command, Option, Parsed
 from darc.app.commands.start import functions
@@ -46,7 +46,7 @@ def _catch(app: Actions, parsed: Parsed) -> None:
         function = before.spec
     known = before if before is not None and before.spec == function else None
     found = None if known is None else known.snapshot()
-    if known is not None and isinstance(known.analysis, LateCalls):
+    if known is not None and isinstance(known.analysis, Catcher):
         found = known.analysis.known
         if above is None and peak is None and (found is None or found.peak is None):
             above = known.analysis.seconds
@@ -59,7 +59,7 @@ def _catch(app: Actions, parsed: Parsed) -> None:
             "catch",
             function,
             app.parameters,
-            partial(LateCalls, seconds=above, known=found),
+            partial(Catcher, seconds=above, known=found),
             verb="catches late calls of",
             replaces_finished=True,
             next_one="the next late call",

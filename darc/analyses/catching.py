@@ -74,7 +74,7 @@ class _Aside:
     """which was so much longer than it had been."""
 
 
-class LateCalls(Analysis):
+class Catcher(Analysis):
     """Stops the program inside calls of f0 that have been under way for ``seconds``."""
 
     def __init__(self, subject: Subject, *, seconds: float, known: Snapshot | None = None) -> None:

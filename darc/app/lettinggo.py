@@ -14,7 +14,7 @@ from darc.target.target import State, Target
 _ASLEEP = "the probes in it sleep; attach to it again and type 'darc stop' to take them out"
 
 
-class Leaving:
+class LettingGo:
     """From ``target``'s program, where ``stay`` is what goes with the last analysis of it.
     ``emit`` takes what the user should know, ``tell_end`` shows what is known by then."""
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from darc.analyses.analysis import Step
-from darc.analyses.late import LateCalls
+from darc.analyses.catching import Catcher
 from darc.collectors.duties import Running
 from darc.debuggee import holds, procfs
 from darc.debuggee.holds import Holds, Scheduled
@@ -77,7 +77,7 @@ class Late:
             collector=SimpleNamespace(counting=made, ops=made, open_calls=self.calls),
             switches=SimpleNamespace(begin=lambda: None, off=lambda *_: self.off),
         )
-        self.analysis = LateCalls(cast(Any, subject), seconds=10.0)
+        self.analysis = Catcher(cast(Any, subject), seconds=10.0)
         self.analysis.goes_on()
         self.analysis.look()
 
