@@ -10,10 +10,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from darc.analyses.offvotes import OffVotes, Rules, conclude, own_time, slow_all_the_same, votes
+from darc.analyses.offvotes import (
+    SHORTEST_TURN,
+    OffVotes,
+    Rules,
+    conclude,
+    own_time,
+    slow_all_the_same,
+    votes,
+)
+from darc.analyses.peakprofile import PeakProfile
 from darc.collectors.callees import is_others
 from darc.model.ftree import UNTOLD, Cause, Fnode, NodeState, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, Op, OpClass
+from darc.model.parameters import Loops, Parameters
 from darc.model.shares import share_of, slight, weigh
 from darc.search.contest import Vote
 from darc.search.descent import CUT_SHORT_NOTE, DIVIDES_NOTE, MAX_DEPTH_NOTE
@@ -30,6 +40,62 @@ _LISTED = 3
 _NOTHING = 64
 """How many times what a function takes the fastest call inside the peak takes at least, for it to
 have no part in that: where one of twenty calls is slow there, it takes a twentieth."""
+
+
+class Corrections:
+    """Of the ``paths`` from ``root`` to what makes the calls of a peak of ``profile`` slow, as far
+    as they are known in the end. Changes the ftree."""
+
+    def __init__(
+        self,
+        paths: Sequence[RootCausePath],
+        root: Fnode,
+        profile: PeakProfile,
+        parameters: Parameters,
+    ) -> None:
+        self._paths = paths
+        self._root = root
+        self._profile = profile
+        self._parameters = parameters
+        self.notes: list[str] = []
+        """What the user is to be told,"""
+        self.doubts: list[str] = []
+        """and to know beside the paths."""
+
+    def without_ops(self) -> None:
+        """By the votes alone: no op was kept whole."""
+        if self._parameters.auto:
+            self._leave_out_passed(None)
+
+    def by_ops(self, kept: KeptOps, *, were_watched: bool, are_all: bool) -> None:
+        """By what the ops that were ``kept`` whole say; ``were_watched``: when their threads left
+        their processors was seen. ``are_all``: no other path is under way."""
+        rules = self._rules(kept)
+        if were_watched:
+            self.doubts += hear_ops(self._paths, self._root, kept, rules)
+        else:
+            tell_blocked(self._paths, self._root, kept, rules)
+        if not self._parameters.auto:
+            return
+        self.notes += leave_out_slight(self._paths, kept)
+        self._leave_out_passed(kept)
+        fast = self._profile.mean_below()
+        self.doubts += leave_out_all(
+            self._paths, kept, fast, by_longest=rules.by_longest, are_all=are_all
+        )
+
+    def _leave_out_passed(self, kept: KeptOps | None) -> None:
+        self.notes += leave_out_passed(self._paths, kept, self._profile.limits()[0])
+
+    def _rules(self, kept: KeptOps) -> Rules:
+        return Rules(
+            resolution=self._parameters.resolution,
+            by_longest=self._parameters.loops is Loops.PAPER,
+            percentage=self._parameters.maxcount_percentage,
+            slow_from=self._profile.slow_from(),
+            has_faster=self._profile.limits_of_fastest() != (0, 0),
+            turn=round(SHORTEST_TURN * kept.hz),
+        )
 
 
 def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: Rules) -> list[str]:

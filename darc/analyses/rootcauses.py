@@ -9,22 +9,14 @@ import contextlib
 import dataclasses
 import functools
 import math
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from darc.analyses.analysis import Resumable, Step, Subject
 from darc.analyses.closinground import ClosingRound, is_frequent
-from darc.analyses.corrections import (
-    hear_ops,
-    leave_out_all,
-    leave_out_passed,
-    leave_out_slight,
-    tell_blocked,
-    tell_others,
-    tell_unheard,
-)
-from darc.analyses.offvotes import SHORTEST_TURN, Rules
+from darc.analyses.corrections import Corrections, tell_others, tell_unheard
+from darc.analyses.guesstime import GuessTime
+from darc.analyses.peakchoice import Choice, PeakChoice
 from darc.analyses.peakprofile import PeakProfile
 from darc.analyses.profilepace import ProfilePace
 from darc.analyses.resumption import Resumption
@@ -40,15 +32,14 @@ from darc.analyses.secondlook import (
     untimed,
     why_not,
 )
-from darc.code.modules import Module
+from darc.analyses.warming import Warming
 from darc.collectors.collector import Collector
 from darc.collectors.ways import kind_for_the_rest
 from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Fnode, RootCausePath
 from darc.model.functionprofile import FunctionProfile
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OpClass
-from darc.model.parameters import Loops, Parameters, Probes
-from darc.model.peaks import LAST_PEAK
+from darc.model.parameters import Parameters, Probes
 from darc.model.profile import Profile
 from darc.model.shares import share_of
 from darc.model.snapshot import ProgramFigures, Snapshot
@@ -67,14 +58,6 @@ from darc.search.descent import (
 from darc.search.endings import too_few, widening
 
 _CUT_SHORT = f"calls of it that take no pad were still being timed: {THEIRS}"
-
-_WARM_SECONDS = 2.0
-"""Of the processor's time that a helping thread takes to read files before the search begins."""
-
-_GUESS_SECONDS = 0.004
-"""Of the processor's time at a stop, after which no node is looked into any more that no decision
-needs yet: as far as probes allow that took 300 ms in large libraries, and a level more takes one
-stop more."""
 
 _SPANS_IN_PEAK = 256
 """A call in an op is kept one by one where it takes this part of the peak's fastest op, or more."""
@@ -109,15 +92,14 @@ class RootCauses(Resumable):
         self._descent: Descent | None = None
         self._needed = parameters.profile_calls
         calls = collector.open_calls
-        self._pace = ProfilePace(
+        pace = ProfilePace(
             parameters,
             threads=subject.threads,
             may_run_longer=calls is not None and calls.running() is not None,
         )
+        self._choice = PeakChoice(self._profile, pace, subject.spec)
         self._doubts: list[str] = []
         """What users should know beside the paths."""
-        self._is_just_chosen = False
-        """Whether the user has chosen the peak at this stop: no call was searched yet."""
         self._resumption = Resumption(resumed, self.root, self._program)
         self._profiled = profiled
         self._kind = collector.kind
@@ -131,14 +113,13 @@ class RootCauses(Resumable):
         self._closing: ClosingRound | None = None
         self._why_no_breakpoints: str | None = None
         self._is_gone = False
-        self._is_lost = False
-        """Whether the program is gone with what was counted last."""
         """Whether the program is."""
+        self._is_lost = False
+        """Whether it is with what was counted last."""
         collector = self._collector  # the first one: breakpoints that follow it have no such time
         self._clock = RunClock(lambda: collector.unsettled_seconds)
-        self._stopped_at = time.thread_time()
-        self._near: Iterator[Module] | None = None
-        """The files whose tables a helper has still to read."""
+        self._guess_time = GuessTime()
+        self._warming = Warming(self._program, self.root.function.address)
 
     @property
     def is_searching(self) -> bool:
@@ -152,17 +133,17 @@ class RootCauses(Resumable):
 
     def stopped(self) -> None:
         self._clock.stops()
-        self._stopped_at = time.thread_time()
+        self._guess_time.stops()
 
     def goes_on(self) -> None:
-        self._is_just_chosen = False
+        self._choice.is_fresh = False
         self._clock.goes_on()
 
     @property
     def seconds_left(self) -> float | None:
         limit = None if self._closing is None else self._closing.until
         if self.status is Status.PROFILING:
-            limit = self._pace.seconds
+            limit = self._choice.pace.seconds
         return None if limit is None else limit - self._clock.seconds
 
     # ----------------------------------------------------------------- decisions
@@ -196,34 +177,22 @@ class RootCauses(Resumable):
 
     def _look_at_profile(self) -> Step:
         self.collect()
-        profile, pace = self._profile.at_choice, self._pace
-        if not profile.bins:
-            return self._look_again()  # nothing came in the time
-        if pace.lets_the_herd_pass(profile.count, self._clock.seconds):
+        seconds = self._clock.seconds
+        if not self._choice.has_seen_enough(seconds):
             return self._await_calls()
         self._tell(self._resumption.compare(self._profile))
         if self._resumption.waiting is not None:
             return self._go(self._begin())
-        spec = self.parameters.peak
-        if spec in (None, LAST_PEAK) and pace.looks_longer(self._profile, spec):
+        choice = self._choice.look(self.parameters.peak, seconds)
+        if choice is Choice.WAITS:
             return self._await_calls()
-        if self.parameters.peak is None:
-            return self._ask_for_peak()
-        if pace.is_too_soon(profile.count) or not self._profile.choose(self.parameters.peak):
-            return self._look_again()
-        self._tell_choice()
-        return self._go(self._begin())
+        return self._ask_for_peak() if choice is Choice.IS_USERS else self._go(self._begin())
 
     def _await_calls(self) -> Step:
         """More of f0 is to be seen before its peaks are looked at."""
-        self._needed = self._pace.calls
+        self._needed = self._choice.pace.calls
         self._collector.counting.await_calls(self._needed)
         return Step.GO_ON
-
-    def _look_again(self) -> Step:
-        """The peak is not there yet."""
-        self._pace.doubles(self._clock.seconds)
-        return self._await_calls()
 
     def _how_far(self) -> str:
         """How much was seen of what the next decision needs, where the calls of f0 that were seen
@@ -299,13 +268,8 @@ class RootCauses(Resumable):
     def look_ahead(self, seconds: float) -> bool:
         if not self._clock.goes or self.finished or self._closing is not None:
             return False
-        if self._descent is None and time.thread_time() < _WARM_SECONDS:
-            if self._near is None:
-                self._near = self._program.modules_near(self.root.function.address)
-            for module in self._near:
-                if module.path != "[vdso]":  # is read anew for each analysis, and is small
-                    module.image.warm_up()
-                return True
+        if self._descent is None and self._warming.step():
+            return True
         lookahead = self._collector.within_limits(self.parameters).lookahead
         levels = AUTO_LOOKAHEAD if lookahead is None else lookahead
         ahead = self._collector.ahead
@@ -323,7 +287,7 @@ class RootCauses(Resumable):
         Raises:
             UsageError: it is not of the form of a peak, or not there.
         """
-        has_begun = self._descent is not None and not self._is_just_chosen
+        has_begun = self._descent is not None and not self._choice.is_fresh
         if has_begun or self._resumption.waiting is not None:
             raise UsageError("a peak was chosen already: 'darc stop', then 'darc start' anew")
         self.collect()
@@ -334,21 +298,10 @@ class RootCauses(Resumable):
             count = len(self._profile.peaks())
             raise UsageError(f"there is no peak {spec}: the profile has {count} ('darc histogram')")
         self.parameters = dataclasses.replace(self.parameters, peak=spec)
-        if self._is_just_chosen:  # the user thinks again
-            self._doubts.clear()
-        self._is_just_chosen = True
-        self._tell_choice()
-        self._stopped_at = math.inf  # it stands still for the user
+        self._choice.made_by_user(spec)
+        self._guess_time.stands_for_user()
         self._collector.timing.drop_open_calls()
         return self._go(self._begin())
-
-    def _tell_choice(self) -> None:
-        spec = self.parameters.peak
-        told = self._profile.told_of_last(spec, self._spec)
-        if spec is not None and told is None:
-            told = self._profile.told_of_percentile(spec, self._spec)
-        if told is not None:
-            self._doubts.append(told)
 
     def _begin(self) -> Orders:
         low, high = self._profile.limits()
@@ -356,9 +309,8 @@ class RootCauses(Resumable):
         keeper = self._collector.ops
         if keeper is not None:
             keeper.keep_ops(low // _SPANS_IN_PEAK, self._profile.limits_of_fastest())
-        asked = time.thread_time()
-        self._switches.begin()
-        self._stopped_at += time.thread_time() - asked  # once: no less is to be guessed for that
+        with self._guess_time.uncounted():
+            self._switches.begin()
         often = is_frequent(self._profile.in_peak_per_second)
         if keeper is not None and not often:
             keeper.watch_waits()  # else in the closing round
@@ -369,15 +321,10 @@ class RootCauses(Resumable):
     def _new_descent(self, parameters: Parameters) -> Descent:
         collector = self._collector
         return Descent(
-            *(self.root, parameters, self._callees.expand, self._has_time),
+            *(self.root, parameters, self._callees.expand, self._guess_time.is_left),
             probe_cost=lambda: collector.timing.probe_cost,
             least=self._profile.limits()[0],
         )
-
-    def _has_time(self) -> bool:
-        """Whether a node may be looked into that no decision needs yet, with the program standing
-        still. (Where its code was read ahead that takes no time to speak of.)"""
-        return time.thread_time() - self._stopped_at < _GUESS_SECONDS
 
     def _for_search(self) -> Parameters:
         """The parameters as the collector can keep to them, with what ``--lookahead auto`` means
@@ -394,8 +341,8 @@ class RootCauses(Resumable):
         """``darc descend``: go on into these nodes only (``set darc auto off``)."""
         if self._descent is None:
             raise UsageError("choose a peak first: 'darc peak N'")
-        self._is_just_chosen = False
-        self._stopped_at = math.inf
+        self._choice.is_fresh = False
+        self._guess_time.stands_for_user()
         self._collector.timing.drop_open_calls()
         return self._go(self._descent.choose(nodes))
 
@@ -549,36 +496,19 @@ class RootCauses(Resumable):
 
     def _correct(self) -> None:
         """By what the ops of this run say of the paths."""
-        kept, parameters = self._ops.of_this_run, self.parameters
+        kept = self._ops.of_this_run
         keeps = self._switches.is_watching and self._collector.ops is not None
         if keeps and not self._stands_as_saved:
             why = _TOO_FEW_AT_THE_END if self._is_gone else _TOO_FEW
             tell_unheard(self._paths, kept, why)
-        least = self._profile.limits()[0]
+        found = Corrections(self._paths, self.root, self._profile, self.parameters)
         if kept is None:
-            if parameters.auto:
-                self._tell(leave_out_passed(self._paths, kept, least))
-            return
-        rules = Rules(
-            resolution=parameters.resolution,
-            by_longest=parameters.loops is Loops.PAPER,
-            percentage=parameters.maxcount_percentage,
-            slow_from=self._profile.slow_from(),
-            has_faster=self._profile.limits_of_fastest() != (0, 0),
-            turn=round(SHORTEST_TURN * kept.hz),
-        )
-        if self._switches.is_watching:
-            self._doubts += hear_ops(self._paths, self.root, kept, rules)
+            found.without_ops()
         else:
-            tell_blocked(self._paths, self.root, kept, rules)
-        if parameters.auto:
-            self._tell(leave_out_slight(self._paths, kept))
-            self._tell(leave_out_passed(self._paths, kept, least))
-            fast = self._profile.mean_below()
             are_all = self._descent is not None and not self._descent.under_way
-            self._doubts += leave_out_all(
-                self._paths, kept, fast, by_longest=rules.by_longest, are_all=are_all
-            )
+            found.by_ops(kept, were_watched=self._switches.is_watching, are_all=are_all)
+        self._tell(found.notes)
+        self._doubts += found.doubts
 
     def _settle(self, note: str | None) -> None:
         """A second look is over; ``note`` is for paths that had not ended again."""
@@ -605,7 +535,7 @@ class RootCauses(Resumable):
             profile=self._profile,
             callees=self._callees,
             ops=self._ops,
-            doubts=self._doubts,
+            doubts=[*self._choice.doubts, *self._doubts],
             votes=self._resumption.votes(under_way, self._collector, alive),
         )
 
@@ -674,7 +604,9 @@ class RootCauses(Resumable):
                 probes=len(used),
                 sites=self._callees.reports(used),
             ),
-            warnings=self._resumption.warnings(self._doubts, self._ops, paths),
+            warnings=self._resumption.warnings(
+                [*self._choice.doubts, *self._doubts], self._ops, paths
+            ),
             profile_seconds=self._profile.seconds,
             spec=self._spec,
             ops=self._ops.kept,
