@@ -40,7 +40,8 @@ from darc.model.parameters import OnFinish, Parameters
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.saved import refit
-from darc.session.session import Message, Session
+from darc.session.message import Message
+from darc.session.session import Session
 from darc.target.outcome import Outcome
 from darc.target.target import State, Target
 from darc.views import render
@@ -266,8 +267,8 @@ class App:
         if not (self._session is not None and self._session.alive) and self._take_out_anothers():
             return
         session = self.need_session()
-        if session.left_behind is not None and self._target.state is not State.STOPPED:
-            self.emit(f"darc: {session.left_behind}")
+        if session.ways_out.left_behind is not None and self._target.state is not State.STOPPED:
+            self.emit(f"darc: {session.ways_out.left_behind}")
             return
         if session.alive:
             self.need_stopped()
@@ -378,7 +379,7 @@ class App:
         """The program stopped for the user. Where it will probably go on at once (``brief``), what
         watches it while it runs is left alone; :meth:`rest` is called if it does not."""
         if self._session is not None:
-            self._session.stands()
+            self._session.pauses.stands()
         if not brief:
             self.rest()
         session = self._session
@@ -389,12 +390,12 @@ class App:
                 self._tell_of_signal(self._waiting.request.spec)
             return
         self._target.journal.stands(stopped=True)
-        session.on_user_stop()
-        session.end_if_late()
+        session.pauses.begin()
+        session.pauses.end_if_late()
         called_off = session.deadline.take_called_off()
         if called_off:
             self.emit("darc: Ctrl-C: the program blocks it, and was stopped by darc")
-        session.end_if_interrupted(called_off=called_off)
+        session.pauses.end_if_interrupted(called_off=called_off)
         self.tell()
         if session.alive and not session.analysis.finished:
             self._tell_of_signal(session.spec)
@@ -413,12 +414,12 @@ class App:
     def passes(self) -> bool:
         """The program has stopped, and the debugger will let it go on by itself, as the user has
         told it to. Whether that is none of darc's business: else it is a stop for the user."""
-        return self._session is not None and self._session.passes()
+        return self._session is not None and self._session.pauses.passes()
 
     @property
     def is_passing(self) -> bool:
         """Whether :meth:`passes` has said so of the stop that the program is at."""
-        return self._session is not None and self._session.passing
+        return self._session is not None and self._session.pauses.passing
 
     @property
     def is_busy(self) -> bool:
@@ -428,7 +429,7 @@ class App:
     def before_stop(self) -> None:
         """The program is about to stop for the user: nobody is to see a probe."""
         if self._session is not None:
-            self._session.on_user_stop()
+            self._session.pauses.begin()
 
     def before_continue(self) -> None:
         """The user lets the program go on, and not step by step."""
@@ -442,7 +443,7 @@ class App:
                     f"darc: no peak of {session.spec} is chosen: the program goes on, and nothing "
                     "is searched for until you choose one ('darc peak N' at a stop)"
                 )
-        session.before_resume()
+        session.pauses.end()
 
     def on_resume(self) -> None:
         """The program goes on."""
@@ -459,7 +460,7 @@ class App:
         session = self._session
         if session is not None:
             # There is no 'run' of a kernel that this could begin anew with.
-            killed = session.paused and session.debuggee.is_readable_while_it_runs
+            killed = session.pauses.are_out and session.debuggee.is_readable_while_it_runs
             session.program_ended()
             message = session.take_message()
             if killed:
@@ -484,7 +485,7 @@ class App:
         """The user asks for the program's end, and may think again. Whether it is as if darc were
         not there; else it is to be left."""
         session = self._session
-        self._is_killed = session is not None and session.paused
+        self._is_killed = session is not None and session.pauses.are_out
         return self._is_killed
 
     def on_lost(self, pid: int, known: str | None = None) -> None:
@@ -556,7 +557,7 @@ class App:
 
     def _breakpoints_changed(self) -> None:
         if self._session is not None and self._session.alive:
-            self._session.breakpoints_changed()
+            self._session.pauses.breakpoints_changed()
 
     def begin(
         self,
@@ -616,8 +617,8 @@ class App:
         self._waiting.begun()
         self._request = request
         self._session = session
-        if not (follows and session.passes()):
-            session.on_user_stop()  # the patches come with the program's going on
+        if not (follows and session.pauses.passes()):
+            session.pauses.begin()  # the patches come with the program's going on
         for line in (*elsewhere, *session.openings):
             self.emit(f"darc: {line}")
         session.was_set_up(time.monotonic() - began)

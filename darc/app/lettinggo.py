@@ -34,7 +34,7 @@ class LettingGo:
         """Raises UsageError: the program runs, and has probes in its code, which could not be taken
         out as it is let go of."""
         target = self._target
-        if session is None or not session.alive or session.paused or not target.attached:
+        if session is None or not session.alive or session.pauses.are_out or not target.attached:
             return
         if target.state is State.RUNNING and session.debuggee.is_readable_while_it_runs:
             raise UsageError(
@@ -53,7 +53,7 @@ class LettingGo:
                 session.stop()
             elif self._target.attached and session.debuggee.is_readable_while_it_runs:
                 why = f"the program was let go of while it ran: {_ASLEEP}"
-                session.abandon(why)
+                session.ways_out.abandon(why)
                 self._emit(f"darc: {why}")
             else:
                 session.program_ended()
@@ -75,10 +75,13 @@ class LettingGo:
     def lose(self, session: Session, pid: int, known: str | None) -> None:
         """The debugger has no hold any more of the program, which lives; ``known`` tells why, where
         that is known."""
-        bare, why = session.paused, known or f"the debugger has lost process {pid}, which lives"
+        bare, why = (
+            session.pauses.are_out,
+            known or f"the debugger has lost process {pid}, which lives",
+        )
         if not bare and known is None:
             why = f"{why}: {_ASLEEP}; if it stays stopped, 'kill -CONT {pid}' lets it go on"
-        session.abandon(why)
+        session.ways_out.abandon(why)
         self._stay.end(lost=True)
         if not bare:  # else perhaps the debugger has let it go and is about to end
             self._emit(f"darc: {why}")

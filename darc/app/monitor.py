@@ -189,7 +189,7 @@ class Monitor:
 
     def _line(self) -> Shown:
         shown, style = self._session.account.live_snapshot(), self._line_style()
-        return live(shown, style, is_stepped=self._session.paused)
+        return live(shown, style, is_stepped=self._session.pauses.are_out)
 
     def _line_style(self) -> Style:
         """A terminal whose window has another size than at the start has the last word, as it has
@@ -258,7 +258,7 @@ class Monitor:
     def _runs_bare(self) -> bool:
         """Whether the program may have been let go on, and not by a command that darc hears of: the
         probes are to come back."""
-        return self._target.goes_on_unseen and self._session.paused
+        return self._target.goes_on_unseen and self._session.pauses.are_out
 
     def _insist(self, late_since: float | None, now: float) -> float | None:
         """The debugger is to see what has become of the tables: the program is stopped by a signal
@@ -301,7 +301,7 @@ def ring_to_leave(
     """The debugger is about to leave: has the program stop at the bell, for the probes to be taken
     out, when ``prepare`` has said what the bell is to do; where the bell takes no signal (a
     machine's), by ``interrupt``. Whether it will: not where no probes are. Any thread."""
-    if session is None or not session.alive or session.paused or session.debuggee.is_gone():
+    if session is None or not session.alive or session.pauses.are_out or session.debuggee.is_gone():
         return False
     number = session.collector.summons.signal
     if number is None:

@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from enum import Enum, auto
-from typing import TypeVar
 
-from darc.agent.damage import DamagedError
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.code.lookup import Lookup
 from darc.code.program import Program
@@ -29,30 +26,20 @@ from darc.model.errors import (
     UsageError,
 )
 from darc.model.ftree import Fnode
-from darc.model.parameters import OnFinish, Parameters
+from darc.model.parameters import Parameters
 from darc.model.snapshot import Snapshot
-from darc.model.status import EXECUTED, TIME_IS_UP, Status
+from darc.model.status import EXECUTED, Status
 from darc.saved.storage import Stored
 from darc.session.account import Account
 from darc.session.background import Background
 from darc.session.collecting import Collecting
 from darc.session.deadline import Deadline
 from darc.session.figures import RunFigures
+from darc.session.message import Message
+from darc.session.pauses import Pauses
+from darc.session.waysout import WaysOut
 from darc.target.outcome import Outcome
 from darc.target.target import Target
-
-_T = TypeVar("_T")
-
-
-class Message(Enum):
-    """What the user is to be told at a stop."""
-
-    CHOOSE_PEAK = auto()
-    CHOOSE_NODES = auto()
-    CAUGHT = auto()
-    RESULT = auto()
-    END = auto()
-    """The program has ended, or is about to: the debugger may be asked for nothing."""
 
 
 class Session:
@@ -84,9 +71,7 @@ class Session:
         self.program = program
         self.spec = spec
         self.parameters = parameters
-        self._changed = changed
         self._entry = entry
-        self._message: Message | None = None
         self.root = Fnode(program.names.function_at(entry))
         self._pid = target.pid
         self.debuggee = debuggee
@@ -121,11 +106,34 @@ class Session:
             progress=progress,
         )
         self._collecting = Collecting(assignment, way, self._switches)
+        self.ways_out = WaysOut(
+            self,
+            self._collecting,
+            debuggee=debuggee,
+            program=program,
+            entry=entry,
+            figures=self._figures,
+            account=self.account,
+            background=self.background,
+            on_finish=parameters.on_finish,
+            changed=changed,
+        )
+        """How it ends."""
+        self.pauses = Pauses(
+            self,
+            target=target,
+            spec=spec,
+            switches=self._switches,
+            account=self.account,
+            deadline=self.deadline,
+            background=self.background,
+            ways_out=self.ways_out,
+            changed=changed,
+        )
+        """What becomes of it at the user's stops."""
         self._takes_copies = way is None
         self._taken_out: list[str] = []
         """What is to say of what an earlier debugger had left."""
-        self.left_behind: str | None = None
-        """Why probes of it are still in a program that lives, and what to do about it."""
         self.analysis: Analysis
         """Since :meth:`install`."""
 
@@ -219,31 +227,11 @@ class Session:
         except UnsupportedError as error:
             self.note(f"{self.spec} is not timed any more: {error}")
             self.stop(Status.STOPPED)
-            self._message = Message.RESULT
+            self.ways_out.message = Message.RESULT
 
     def stop(self, status: Status = Status.STOPPED) -> None:
         """Takes every probe out and keeps what is known."""
-        self.background.stands()
-        if not self.alive:
-            return
-        self._is_unloaded()
-        self._close(status)
-        if self.alive:
-            self._end_figures()
-            self._collecting.take_out()
-
-    def _close(self, status: Status) -> None:
-        """What is known stays, while the program lives."""
-
-        def close() -> None:
-            self.analysis.collect()
-            self.analysis.close(status, alive=True)
-
-        self._unless_damaged(close, None)
-
-    def _end_figures(self) -> None:
-        self._figures.count_stops()
-        self._figures.end()
+        self.ways_out.stop(status)
 
     def is_of_another(self) -> bool:
         """Whether the debugger has another program by now."""
@@ -251,122 +239,17 @@ class Session:
 
     def program_ended(self) -> None:
         """The program is gone, and everything that was in it."""
-        if not self.alive:
-            return
-        self._end_figures()
-        self._message = Message.END
-        self._collecting.gone(self._close_without_program)
+        self.ways_out.program_ended()
 
-    def _close_without_program(self) -> None:
-        outlives = self.collector.outlives
-        if outlives:
-            self.analysis.collect()
-        self.analysis.close(Status.ENDED, alive=outlives)
-
-    def abandon(self, why: str) -> None:
-        """The debugger has lost the program, which lives on."""
-        if not self.alive:
-            return
-        self.note(why)
-        self.left_behind = why
-        self._close(Status.STOPPED)
-        if self.alive:
-            self._end_figures()
-            self._collecting.abandon()
+    def take_message(self) -> Message | None:
+        """What the user is to be told at the stop that :meth:`decide` asked for."""
+        message, self.ways_out.message = self.ways_out.message, None
+        return message
 
     @property
     def alive(self) -> bool:
         """Whether probes are in the program. Any thread."""
         return self._collecting.alive
-
-    # -------------------------------------------------------------- user's stops
-
-    def breakpoints_changed(self) -> None:
-        """The user has set a breakpoint: darc's probes make way for it."""
-        with self.background.stands_for_a_moment():
-            self._make_way()
-
-    def _make_way(self) -> None:
-        if not self.alive:
-            return
-        why = self._unless_damaged(self.collector.make_way, None)
-        if why is not None:
-            self.note(f"{self.spec} is not timed any more: {why}")
-            self.stop(Status.STOPPED)
-            self._changed(Message.RESULT)
-
-    def stands(self) -> None:
-        """The program has just stopped for the user."""
-        self.background.stands()
-        if self.alive:
-            self._switches.stands()
-            self.collector.stops.stands()
-
-    def on_user_stop(self) -> None:
-        """The program stopped for the user: show it as if no probe were there."""
-        self.background.stands()
-        if self.alive and (why := self.collector.lost()) is not None:
-            self.vanished(why)
-        elif self.alive and self._is_unloaded():
-            self._message = Message.RESULT
-            self.stop()
-        elif self.alive:
-            self._switches.stands()
-            self.analysis.stopped()
-            self._unless_damaged(self._pause, None)
-
-    def _is_unloaded(self) -> bool:
-        """Whether f0 is gone with the file that it was in. Of others the user is told."""
-        gone = self.debuggee.unloaded(self.program)
-        for one in gone:
-            text = f"{one.name} was unloaded: its functions are not timed any more"
-            if text not in self.notes:
-                self.note(text)
-        return any(one.start <= self._entry < one.end for one in gone)
-
-    def passes(self) -> bool:
-        """As :meth:`on_user_stop`, where the debugger lets the program go on by itself before
-        anybody looks at it: whether the probes are left in."""
-        if not self.alive or self.collector.lost() is not None:
-            return False
-        return self._unless_damaged(self.collector.stops.passes, False)
-
-    @property
-    def passing(self) -> bool:
-        """Whether they are, and the program stands still."""
-        return self.alive and self.collector.stops.passing
-
-    def _pause(self) -> None:
-        self.collector.stops.pause()
-        self.analysis.collect()
-
-    def end_if_interrupted(self, *, called_off: bool = False) -> None:
-        """At a stop for the user that is a Ctrl-C, or was ``called_off`` (see
-        :meth:`~darc.session.deadline.Deadline.call_off`): of an analysis that ends with that."""
-        interrupted = called_off or self._target.was_interrupted
-        if self.alive and interrupted and self.analysis.ends_at_interrupt:
-            self._message = Message.RESULT
-            self.stop(Status.STOPPED)
-
-    def end_if_late(self) -> None:
-        """At a stop for the user: ``--max-time`` may have passed, and nothing has told, as a kernel
-        in kgdb cannot be interrupted."""
-        if self.alive and self.deadline.has_passed:
-            self._unless_damaged(self._end_late, Outcome.CONTINUE)
-
-    def before_resume(self) -> None:
-        """The program is about to go on: the probes are put back."""
-        if self.alive:
-            self._unless_damaged(self._resume, None)
-
-    def _resume(self) -> None:
-        self.notes.extend(self.collector.stops.resume())
-        self.background.goes_on()
-
-    @property
-    def paused(self) -> bool:
-        """Whether the program runs without probes, as the user steps through it. Any thread."""
-        return self.alive and self.collector.stops.paused
 
     def beat(self) -> None:
         """A sign of life to the probes, several times a second. Any thread."""
@@ -382,7 +265,7 @@ class Session:
         """The program is about to end (see :class:`~darc.collectors.collector.Listener`)."""
         if self.alive:
             self.stop(Status.ENDED)
-            self._message = Message.END
+            self.ways_out.message = Message.END
 
     def decide(self) -> Outcome:
         """Enough was seen, or time is up: decides what comes next."""
@@ -393,11 +276,11 @@ class Session:
             self._switches.stands()
             self.analysis.stopped()
             try:
-                outcome = self._unless_damaged(self._decide, Outcome.STOP)
+                outcome = self.ways_out.unless_damaged(self._decide, Outcome.STOP)
             except DarcError as error:
                 self.note(f"the search ended early: {error}")
                 self.analysis.fail()
-                outcome = self._end()
+                outcome = self.ways_out.found()
             if outcome is Outcome.CONTINUE:
                 self.background.goes_on()
         return outcome
@@ -405,52 +288,19 @@ class Session:
     def give_up(self, why: str) -> Outcome:
         """Nothing more can be seen (see :class:`~darc.collectors.collector.Listener`)."""
         self.analysis.finish_early(why)
-        return self._end()
+        return self.ways_out.found()
 
     def damaged(self, why: str) -> Outcome:
-        """See :class:`~darc.collectors.collector.Listener`. What is known stays, and the probes
-        are taken out by what is known of them here."""
-        self.note(why)
-        self.analysis.close(Status.STOPPED, alive=False)
-        self._figures.end()
-        self._message = Message.RESULT
-        try:
-            self._collecting.take_out()
-        except DarcError as error:
-            self.note(str(error))
-        return Outcome.STOP
-
-    def _unless_damaged(self, action: Callable[[], _T], otherwise: _T) -> _T:
-        """What ``action`` makes of the collector's figures. Where the program has written over
-        them, before or meanwhile, or has been killed while it stood still, that is the reason of
-        whatever they led to, and the session's end."""
-        why = self.collector.damage() if self.alive else None
-        try:
-            if why is None:
-                return action()
-        except Exception as error:
-            if self.alive and self.debuggee.is_gone():
-                self.note("the program was killed while it stood still")
-                self.program_ended()
-                return otherwise
-            why = str(error) if isinstance(error, DamagedError) else self.collector.damage()
-            if why is None:
-                raise
-        if self.alive:
-            self.damaged(why)
-        return otherwise
+        """See :class:`~darc.collectors.collector.Listener`."""
+        return self.ways_out.damaged(why)
 
     def vanished(self, why: str) -> Outcome:
         """See :class:`~darc.collectors.collector.Listener`."""
-        self.note(why)
-        self.program_ended()
-        self._message = Message.RESULT
-        return Outcome.STOP
+        return self.ways_out.vanished(why)
 
-    def take_message(self) -> Message | None:
-        """What the user is to be told at the stop that :meth:`decide` asked for."""
-        message, self._message = self._message, None
-        return message
+    def before_resume(self) -> None:
+        """See :class:`~darc.collectors.collector.Listener`."""
+        self.pauses.end()
 
     @property
     def seconds_left(self) -> float | None:
@@ -463,16 +313,8 @@ class Session:
 
     def _decide(self) -> Outcome:
         if self.deadline.has_passed:
-            return self._end_late()
+            return self.ways_out.late()
         return self._go(self.analysis.decide())
-
-    def _end_late(self) -> Outcome:
-        if self._is_unloaded():  # no longer time would help
-            self.analysis.collect()
-            self.analysis.close(Status.STOPPED, alive=True)
-        else:
-            self.analysis.finish_early(TIME_IS_UP)
-        return self._end()
 
     def follow(self, request: Callable[[], Step]) -> None:
         """At a stop: what the user asks of the :attr:`analysis`, and the step that it returns.
@@ -482,21 +324,21 @@ class Session:
         """
         if not self.alive:
             raise UsageError("the analysis is over: begin another one with 'darc start'")
-        self._unless_damaged(lambda: self._go(request()), Outcome.STOP)
+        self.ways_out.unless_damaged(lambda: self._go(request()), Outcome.STOP)
 
     def _go(self, after: Step) -> Outcome:
         """Does what follows from a decision."""
         if after is Step.END:
-            return self._end()
+            return self.ways_out.found()
         if after is Step.FALL_BACK:
             return self._fall_back()
         if after is Step.GO_ON:
             return Outcome.CONTINUE
         if after is Step.SHOW:
-            self._message = Message.CAUGHT
+            self.ways_out.message = Message.CAUGHT
             return Outcome.STOP
         peak = after is Step.CHOOSE_PEAK
-        self._message = Message.CHOOSE_PEAK if peak else Message.CHOOSE_NODES
+        self.ways_out.message = Message.CHOOSE_PEAK if peak else Message.CHOOSE_NODES
         return Outcome.STOP
 
     def _fall_back(self) -> Outcome:
@@ -510,21 +352,11 @@ class Session:
                 why = str(error)
         return self._go(self.analysis.stay(why))
 
-    def _end(self) -> Outcome:
-        self._end_figures()
-        self._message = Message.RESULT
-        goes_on = self.parameters.on_finish is OnFinish.CONTINUE
-        self._collecting.finish()
-        if goes_on:
-            self._changed(Message.RESULT)
-            self._message = None
-        return Outcome.CONTINUE if goes_on else Outcome.STOP
-
     # ------------------------------------------------------------------- reports
 
     def stored(self) -> Stored:
         """What a later run needs to go on from here."""
-        found = self._unless_damaged(lambda: self.analysis.stored(self.alive), None)
+        found = self.ways_out.unless_damaged(lambda: self.analysis.stored(self.alive), None)
         return dataclasses.replace(found or self.analysis.stored(False), analysis=self.analysis.key)
 
     def snapshot(
@@ -536,7 +368,7 @@ class Session:
         """Everything that is known now, as it stays whatever the session does next. The debugger is
         asked where the paths are in the source, and the nodes that ``tree`` takes of the ftree;
         without ``lines`` it is asked for nothing. Any thread then."""
-        known = self._unless_damaged(lambda: self.analysis.snapshot(self.alive), None)
+        known = self.ways_out.unless_damaged(lambda: self.analysis.snapshot(self.alive), None)
         known = known or self.analysis.snapshot(False)
         return self.account.whole(known, lines=lines, tree=tree)
 

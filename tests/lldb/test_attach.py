@@ -84,7 +84,7 @@ from darc_lldb import stophook
 lldb.debugger.SetAsync(True)
 target.settle()
 app.before_continue()
-print("told:", target.stopping.stands(), "- probes are out:", app.session.paused)
+print("told:", target.stopping.stands(), "- probes are out:", app.session.pauses.are_out)
 lldb.debugger.SetAsync(False)
 """
 """The watcher has seen a stop that was told meanwhile, as it had to wait for its turn: 'continue'

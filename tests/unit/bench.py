@@ -9,7 +9,8 @@ from darc.analyses.rootcauses import RootCauses
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.debuggee.switchwatch import OffWatch
 from darc.model.parameters import Parameters, Probes
-from darc.session.session import Message, Session
+from darc.session.message import Message
+from darc.session.session import Session
 from tests.unit.assembly import Code
 from tests.unit.keptcalls import KeptCalls
 from tests.unit.machine import MS, Debuggee, Machine

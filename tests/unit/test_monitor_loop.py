@@ -72,11 +72,11 @@ class Analysis:
 
     def __init__(self) -> None:
         self.alive = True
-        self.screen = self.account = self.background = self.deadline = self
+        self.screen = self.account = self.background = self.deadline = self.pauses = self
         self.has_live_line = True
         self.interrupts_by_signal = True
         self.called_off = 0
-        self.rings = self.rings_itself = self.paused = self.goes_on_unseen = False
+        self.rings = self.rings_itself = self.are_out = self.goes_on_unseen = False
         self.urgent: int | None = None
         self.collector = Collector()
         self.cost = ProgramFigures()
@@ -300,7 +300,7 @@ def test_a_call_that_is_late_stops_its_own_thread(analysis: Analysis, idle: Moni
 def test_probes_come_back_where_a_front_end_lets_the_program_go_on(
     analysis: Analysis, idle: Monitor
 ) -> None:
-    analysis.goes_on_unseen = analysis.paused = True
+    analysis.goes_on_unseen = analysis.are_out = True
     since = idle._knock(None, 10.0)
     idle._knock(since, 10.0 + monitor._BARE_SECONDS / 2)
     assert analysis.debuggee.sent == [], "it may be a step"

@@ -10,10 +10,9 @@ from darc.analyses.analysis import Analysis
 from darc.analyses.rootcauses import RootCauses
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.model.errors import TargetError, UnsupportedError, UsageError
-from darc.model.parameters import OnFinish
 from darc.model.status import Status
 from darc.session.deadline import Deadline
-from darc.session.session import Message
+from darc.session.message import Message
 from darc.target.outcome import Outcome
 from tests.fake_target import FakeThread
 from tests.unit.assembly import Assemble
@@ -36,15 +35,6 @@ def test_from_the_profile_to_the_answer(bench: Bench) -> None:
     assert [node.function.name for node in shown.paths[0].nodes] == ["f", "g", "w"]
     assert shown.notes[0] == "first of all"
     assert not session.alive
-    assert bench.is_clean
-
-
-def test_it_goes_on_at_the_end_where_it_is_to(assembled: Assemble) -> None:
-    bench = Bench(assembled(PLAIN), on_finish=OnFinish.CONTINUE).install()
-    bench.run(400)
-    assert not bench.machine.stopped
-    assert bench.told == [Message.RESULT]
-    assert bench.session.take_message() is None
     assert bench.is_clean
 
 
@@ -151,25 +141,6 @@ def test_a_decision_that_fails_ends_the_search(
     assert bench.is_clean
 
 
-def test_what_was_counted_is_damaged(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench.session.collector, "damage", lambda: "the tables are damaged")
-    assert bench.session.decide() is Outcome.STOP
-    assert "the tables are damaged" in bench.session.snapshot().notes
-    assert bench.session.take_message() is Message.RESULT
-    assert bench.is_clean
-
-
-def test_the_program_ends(bench: Bench) -> None:
-    bench.run(10)
-    bench.machine.target.end()
-    bench.session.program_ended()
-    shown = bench.session.snapshot()
-    assert shown.status is Status.ENDED
-    assert shown.profile is not None
-    assert shown.profile.count == 10
-    assert bench.session.take_message() is Message.END
-
-
 def test_what_an_earlier_debugger_had_left_is_told_at_once(
     assembled: Assemble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,18 +168,6 @@ def test_a_collector_that_cannot_begin_leaves_nothing(
     assert not bench.session.alive
 
 
-def test_a_stop_for_the_user(bench: Bench) -> None:
-    """Nothing is to be seen then, and the search goes on behind it."""
-    bench.run(10)
-    bench.session.on_user_stop()
-    assert not bench.machine.target.breaks.on_hit
-    assert bench.session.paused
-    bench.session.before_resume()
-    assert bench.machine.target.breaks.on_hit
-    bench.run(400)
-    assert bench.session.take_message() is Message.RESULT
-
-
 def test_a_breakpoint_of_the_users_in_a_call_on_the_path(bench: Bench) -> None:
     bench.run(400)
     assert not any("breakpoint of yours" in note for note in bench.session.snapshot().notes)
@@ -221,13 +180,13 @@ def test_a_breakpoint_of_the_users_in_a_call_on_the_path(bench: Bench) -> None:
 
 def test_who_prepares_goes_on_where_a_library_is_loaded(bench: Bench) -> None:
     """The debugger stops the program for that, and lets it go on by itself."""
-    bench.session.before_resume()
+    bench.session.pauses.end()
     assert bench.session.background.look_ahead() < math.inf
     bench.session.modules_changed()
     assert bench.session.background.look_ahead() < math.inf
-    bench.session.breakpoints_changed()
+    bench.session.pauses.breakpoints_changed()
     assert bench.session.background.look_ahead() < math.inf
-    bench.session.on_user_stop()
+    bench.session.pauses.begin()
     bench.session.modules_changed()
     assert bench.session.background.look_ahead() == math.inf
 
