@@ -228,8 +228,9 @@ class RootCauses(Resumable):
 
     def close(self, status: Status, alive: bool) -> None:
         self._is_gone = status is Status.ENDED or not alive
-        self._is_lost = not alive
-        if not alive:
+        # Where it waits for the user to choose, the profile is what is asked for.
+        self._is_lost = not alive and self._status in (Status.PROFILING, Status.SEARCHING)
+        if self._is_lost:
             self._profile.lost()
         if not self.finished and self._closing is not None:
             self._conclude(self._kept_ops() if alive else None)

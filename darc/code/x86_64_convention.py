@@ -34,7 +34,7 @@ def without_traps(flags: int) -> int:
 
 
 @dataclass(frozen=True)
-class HandMadeCall:
+class SystemVCall:
     """A call of the function at ``address`` that is made by setting the registers of a stopped
     thread, which comes back to ``back``: that stands in the stack word at ``slot`` by then."""
 
@@ -74,4 +74,4 @@ def free_slot(stack_pointer: int, distance: int) -> int:
     return ((stack_pointer - distance) & -_ALIGNMENT) - WORD_SIZE
 
 
-call_by_hand = HandMadeCall
+call_by_hand = SystemVCall

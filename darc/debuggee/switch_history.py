@@ -105,7 +105,7 @@ def off_times(seen: Seen, begin: int, end: int) -> tuple[OffTime, ...]:
     others.sort()
     awake = awake_times(seen.tracer)
     found = [OffTime(loss.begin, loss.end, OffReason.UNKNOWN) for loss in losses]
-    held = _held(waits, seen.wakings)
+    held = _held(waits, seen)
     for wait in waits:
         reason, is_doubtful = _reason(wait, others, awake, seen)
         if reason is OffReason.BLOCKED and wait in held:
@@ -195,9 +195,8 @@ def _reason(
 ) -> tuple[OffReason, bool]:
     if wait.was_preempted:
         return OffReason.READY, False
-    for stop in seen.stops:
-        if wait.out <= stop.begin + TOLERANCE_NS and stop.end - TOLERANCE_NS <= wait.back:
-            return OffReason.STOPPED, False
+    if any(_is_in(wait, stop) for stop in seen.stops):
+        return OffReason.STOPPED, False
     mine = _answer(wait, awake)
     if mine is None:
         return OffReason.BLOCKED, False
@@ -219,18 +218,31 @@ def _reason(
     return OffReason.BLOCKED, fits or mine.lag <= SOON_NS
 
 
-def _held(waits: Sequence[SwitchedOut], wakings: Sequence[Woken]) -> dict[SwitchedOut, OffReason]:
+def _held(waits: Sequence[SwitchedOut], seen: Seen) -> dict[SwitchedOut, OffReason]:
     """What the waits were that the debugger has ended: stops as a rule. But the signal that is to
-    stop a thread that sleeps wakes it, too, and that one stops at once. So it is with two stops,
-    one behind the other: then nobody knows of the first."""
-    ended = [_is_ended_by_debugger(wait, wakings) for wait in waits]
+    stop a thread that sleeps wakes it, too, and that one stops at once, perhaps for longer than is
+    seen. So it is with two stops, one behind the other: then nobody knows of the first, unless the
+    second is one that darc knows of."""
+    outs = [s.time for s in seen.switches if s.thread == seen.thread and s.is_out]
+    after = {wait.out: wait for wait in waits}
     found = {}
-    for number, wait in enumerate(waits):
-        is_last = number == len(waits) - 1 or waits[number + 1].out > wait.back + AT_ONCE_NS
-        if ended[number]:
-            is_stop = is_last or not ended[number + 1]
-            found[wait] = OffReason.STOPPED if is_stop else OffReason.UNKNOWN
+    for wait in waits:
+        if not _is_ended_by_debugger(wait, seen.wakings):
+            continue
+        at = bisect_left(outs, wait.back)
+        if at == len(outs) or outs[at] > wait.back + AT_ONCE_NS:
+            found[wait] = OffReason.STOPPED
+        elif (following := after.get(outs[at])) is not None:
+            if not _is_ended_by_debugger(following, seen.wakings):
+                found[wait] = OffReason.STOPPED
+            elif not any(_is_in(following, stop) for stop in seen.stops):
+                found[wait] = OffReason.UNKNOWN
     return found
+
+
+def _is_in(wait: SwitchedOut, stop: Interval) -> bool:
+    """Whether the debugger held the thread for a stop that is known."""
+    return wait.out <= stop.begin + TOLERANCE_NS and stop.end - TOLERANCE_NS <= wait.back
 
 
 def _is_ended_by_debugger(wait: SwitchedOut, wakings: Sequence[Woken]) -> bool:

@@ -18,6 +18,7 @@ class Made:
     """A collector, which writes down what becomes of it."""
 
     kind = Probes.BREAKPOINT
+    remains = None
     stays = False
     """Whether it cannot be taken out."""
 
@@ -98,8 +99,9 @@ def test_what_it_is_for_cannot_begin(bench: Bench) -> None:
     assert not bench.collecting.alive
 
 
-def test_another_takes_its_place(bench: Bench) -> None:
+def test_another_takes_its_place(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first is out by then, and what it has to say is kept."""
+    monkeypatch.setattr("darc.session.collecting.kind_for_the_rest", lambda kind: kind)
     bench.begin().collecting.fall_back(0x1000)
     assert bench.told[1:] == ["number 1 out", "number 2 in for 0"]
     assert bench.notes[1:] == ["number 1 lost some", "number 1 warns", "number 2 is in"]

@@ -13,7 +13,7 @@ from darc.code.processor import (
     STACK_POINTER,
     free_slot,
 )
-from darc.code.x86_64_convention import HandMadeCall
+from darc.code.x86_64_convention import SystemVCall
 
 words = st.integers(1 << 20, (1 << 64) - 1)
 
@@ -27,7 +27,7 @@ def test_the_stack_is_aligned_where_the_call_was(stack_pointer: int, distance: i
 
 @given(words, st.lists(st.integers(-1, 1 << 64), max_size=6), words)
 def test_what_is_set(address: int, arguments: list[int], slot: int) -> None:
-    call = HandMadeCall(address, arguments, slot, back=0x1234)
+    call = SystemVCall(address, arguments, slot, back=0x1234)
     values = call.registers()
     assert [values[name] for name in ARGUMENTS[: len(arguments)]] == [
         argument % (1 << 64) for argument in arguments
@@ -38,7 +38,7 @@ def test_what_is_set(address: int, arguments: list[int], slot: int) -> None:
 
 
 def test_where_it_ends() -> None:
-    call = HandMadeCall(1, (), 0x8000, 0x1234)
+    call = SystemVCall(1, (), 0x8000, 0x1234)
     assert call.return_address() == bytes.fromhex("3412 0000 0000 0000")
     assert call.has_returned(0x1234, 0x8008)
     assert not call.has_returned(0x1234, 0x8000)  # another call's, further down

@@ -125,6 +125,21 @@ class TestWoken:
         doubtful = [one.is_doubtful for one in off(records, wakings=ends)]
         assert doubtful == [True, False, False], "two stops, one behind the other, look alike"
 
+    def test_a_sleep_that_a_stop_has_ended_which_goes_on_was_one(self) -> None:
+        """As of a call that is caught: the thread stands, and what it stands in has no end yet."""
+        records = [*waits((10 * MS, 99 * MS)), Switch(99 * MS + 20 * US, ME, True)]
+        ends = [Woken(99 * MS - 10 * US, True)]
+        for end in (99 * MS + 10 * US, 100 * MS):
+            assert reasons(records, wakings=ends, end=end)[0] is BLOCKED
+
+    def test_a_sleep_that_a_stop_of_darcs_interrupts_is_not_doubtful(self) -> None:
+        records = waits((10 * MS, 15 * MS), (15 * MS + 20 * US, 18 * MS))
+        ends = [Woken(time - 10 * US, True) for time in (15 * MS, 18 * MS)]
+        stops = [Interval(15 * MS + 30 * US, 17 * MS)]
+        found = off(records, wakings=ends, stops=stops)
+        told = [(one.reason, one.is_doubtful) for one in found]
+        assert told == [(BLOCKED, False), (STOPPED, False)]
+
     def test_who_comes_later_finds_it_awake(self) -> None:
         records = waits((10 * MS, 15 * MS))
         ends = [Woken(12 * MS, False), Woken(14 * MS, True)]
