@@ -102,7 +102,7 @@ def is_lost(snapshot: Snapshot) -> bool:
     return snapshot.status is Status.ENDED and snapshot.collected is None
 
 
-_GONE = "a program that is killed, or executes another file, is gone at once"
+_GONE = "the program was gone at once, with what was counted"
 _LOST = f"its calls could not be read: {_GONE}"
 
 

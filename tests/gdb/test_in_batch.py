@@ -117,7 +117,9 @@ def test_calls_of_a_program_that_is_killed_are_not_none(tmp_path: Path) -> None:
     assert done.report is not None
     assert sum(done.report["profile"]["bins"].values()) > 0, done.gdb
     done = debugger.debug(tmp_path, program, ("5", "killed"), commands)
-    told = r"^  (its calls could not|[1-5] calls? seen, and no later one could) be read: a program"
+    told = (
+        r"^  (its calls could not|[1-5] calls? seen, and no later one could) be read: the program"
+    )
     assert re.search(told, done.gdb, re.M), done.gdb
     assert "0 calls seen" not in done.gdb
 
