@@ -562,6 +562,9 @@ def _mask_of(signals: Iterable[int]) -> int:
     return sum(1 << (signal - 1) for signal in signals)
 
 
+_CLOSED = -1
+
+
 class MemoryFile:
     """Reads and writes a process's memory beside its debugger, also while it runs. For counters
     alone: code is the debugger's to write, as it knows its own breakpoints.
@@ -605,8 +608,11 @@ class MemoryFile:
             raise TargetError(f"cannot write memory at {address:#x}: it is not mapped")
 
     def close(self) -> None:
-        """Nothing can be read or written by it any more."""
-        os.close(self._fd)
+        """Nothing can be read or written by it any more: its descriptor's number is another file's
+        soon."""
+        fd, self._fd = self._fd, _CLOSED
+        if fd != _CLOSED:
+            os.close(fd)
 
     def __enter__(self) -> MemoryFile:
         return self

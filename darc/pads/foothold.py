@@ -464,7 +464,8 @@ class Foothold(ABC):
         slot = stack + distance
         if back:
             return slot, back
-        word = int.from_bytes(self.tables.raw(slot, 8), "little")
+        # Not by the tables: they are closed when the analysis is over, and threads may stand here.
+        word = int.from_bytes(self._target.memory.read(slot, 8), "little")
         for landings in self.landings:
             if (own := landings.gone_on_to(word)) is not None:
                 return slot, own

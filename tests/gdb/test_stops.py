@@ -173,6 +173,19 @@ def test_backtraces_of_all_threads(tmp_path: Path) -> None:
         assert "corrupt" not in text
 
 
+def test_backtraces_from_the_agent_outlive_its_analysis(program: Path, tmp_path: Path) -> None:
+    """A thread stands in it as one analysis ends, and as another begins."""
+    into = ["break handle", "run", "delete", "darc profile * --time 10min"]
+    into += ["tbreak darc_stub_entry"]
+    commands = [*into, "continue", mark("first"), "bt", "darc stop", mark("none"), "bt"]
+    commands += ["darc start handle --max-probes 8000", mark("second"), "bt", mark("end")]
+    done = debug(tmp_path, program, ("20000",), commands)
+    for section in ("first", "none", "second"):
+        text = done.section(section)
+        assert re.match(r"(.*\n)*#0 .* darc_stub_entry ", text), done.gdb
+        assert re.search(r"^#\d+ .* in main \(", text, re.M), done.gdb
+
+
 @pytest.mark.parametrize(
     ("place", "steps"),
     [
