@@ -33,6 +33,10 @@ _SIZE_LIMIT = 1 << 26
 
 _FULL = "No space left on device"
 
+_ROOM = 256 << 10
+"""Bytes that a folder must take beside the first record: what is in the program can only be taken
+out by what is written down as well."""
+
 _LARGEST_RANGE = 1 << 56
 
 
@@ -193,7 +197,7 @@ class ProcessJournal(Journal):
                 descriptor = os.open(folder / self._name, flags, 0o600)
                 if not _is_believed(os.fstat(descriptor), {os.geteuid()}):
                     raise OSError("it is somebody else's")
-                if not _goes_in(descriptor, data):
+                if not _goes_in(descriptor, data) or not _has_room(descriptor):
                     raise OSError(_FULL)
             except OSError as error:
                 refused[folder] = error.strerror or str(error)
@@ -221,6 +225,16 @@ def _goes_in(descriptor: int, data: bytes) -> bool:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return False
         raise
+
+
+def _has_room(descriptor: int) -> bool:
+    """Whether more would go in. What is written for that is nothing to who reads the file, and no
+    part of it afterwards."""
+    size = os.fstat(descriptor).st_size
+    try:
+        return _goes_in(descriptor, b" " * _ROOM)
+    finally:
+        os.ftruncate(descriptor, size)
 
 
 # ------------------------------------------------------------------------------- its place

@@ -259,6 +259,34 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         noted.patches([PATCH])
 
 
+def test_a_disk_that_is_nearly_full(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """It would be so in the middle: what had been mapped by then could not be given back."""
+    write = os.write
+
+    def refuse(descriptor: int, data: bytes) -> int:
+        if os.fstat(descriptor).st_size + len(data) > 40 << 10:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", refuse)
+    with pytest.raises(UnsupportedError, match="No space left on device"):
+        opened(folder)
+
+
+def test_a_debugger_that_is_killed_as_it_looks_for_room(folder: Path) -> None:
+    noted = opened(folder)
+    noted.patches([PATCH])
+    file = folder / name_of(os.getpid())
+    known = left(os.getpid(), [folder])
+    assert known is not None
+    file.write_bytes(file.read_bytes() + b" " * (256 << 10))
+    assert left(os.getpid(), [folder]) == known
+    noted.patches([OTHER])
+    seen = left(os.getpid(), [folder])
+    assert seen is not None
+    assert list(seen.places) == [PATCH, OTHER]
+
+
 def test_why_each_place_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A folder that a system need not have is no reason where others are."""
     full, barred, absent = tmp_path / "full", tmp_path / "barred", tmp_path / "absent"
