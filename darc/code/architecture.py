@@ -302,9 +302,6 @@ class CodeReader(Protocol[Own]):
     def goes_on(self, instruction: Own) -> bool:
         """Whether the one behind it is always executed next."""
 
-    def may_move(self, instruction: Own) -> bool:
-        """Whether it does the same in a pad: no jump, nothing that looks at where it stands."""
-
     def is_mute(self, instruction: Own) -> bool:
         """Whether nobody can tell where it is run: it may move, and cannot well fault (a handler of
         SIGSEGV may know the places of a runtime's own faults, and may be installed later)."""

@@ -12,12 +12,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import Protocol
 
 from rich.cells import cell_len
 
 from darc.model.profile import format_cycles
-from darc.model.snapshot import ProgramFigures
-from darc.model.why import Why
 
 NAME_WIDTH = 200
 """Columns that a name takes in a view at most."""
@@ -381,8 +380,22 @@ def longest_stop_text(stops: int, seconds: float, longest: float) -> str:
     return f", the longest {format_cycles(round(longest * 1e9), 10**9)}"
 
 
-def cost_text(cost: ProgramFigures | Why) -> str:
-    """:func:`stood_still` of what a snapshot has, or an answer."""
+class Spent(Protocol):
+    """What an analysis has cost the program, as a snapshot's figures and others' answers have it;
+    times are in seconds."""
+
+    @property
+    def stops(self) -> int: ...
+    @property
+    def stopped_seconds(self) -> float: ...
+    @property
+    def longest_stop(self) -> float: ...
+    @property
+    def setup_seconds(self) -> float: ...
+
+
+def cost_text(cost: Spent) -> str:
+    """:func:`stood_still` of that."""
     seconds, before = cost.stopped_seconds, cost.setup_seconds
     return stood_still(cost.stops, seconds, cost.longest_stop, before)
 

@@ -46,7 +46,7 @@ COMPUTING = {
 REACHING = {"open", "exec", "eval", "compile", "__import__", "input", "print"}
 """Functions of Python's own by which one reaches out, or imports what is not seen here."""
 
-IMPORTERS = {"builtins", "imp", "importlib", "pkgutil", "runpy", "zipimport"}
+IMPORTERS = {"__main__", "builtins", "imp", "importlib", "pkgutil", "runpy", "zipimport"}
 """Modules by which one imports what is not seen here, or has what was imported."""
 
 IMPORTING = {
@@ -271,8 +271,15 @@ def looks_into_proc(file: Path, tree: ast.Module) -> Iterator[str]:
             yield str(one)
     for node in ast.walk(tree):
         match node:
-            case ast.Constant(value=str(text)) if text.startswith("/proc") or text == "proc":
+            case ast.Constant(value=str(text)) if _is_of_proc(text):
                 yield f"{file}:{node.lineno} names {text}"
+            case ast.Constant(value=bytes(raw)) if _is_of_proc(raw.decode("latin-1")):
+                yield f"{file}:{node.lineno} names {raw!r}"
+
+
+def _is_of_proc(text: str) -> bool:
+    """Whether a path leads there, or goes on so from the root."""
+    return re.match(r"/?proc(/|$)", text) is not None
 
 
 def test_what_is_debugged_may_have_no_proc() -> None:
@@ -297,10 +304,64 @@ def test_what_is_debugged_may_have_no_proc() -> None:
         "from darc.debuggee import procfs",
         "open(f'/proc/{pid}/maps')",
         "Path('/') / 'proc'",
+        "Path('/') / 'proc/1/maps'",
+        "open(b'/proc/self/stat')",
     ],
 )
 def test_a_look_into_proc_is_noticed(text: str) -> None:
     assert list(looks_into_proc(Path("darc/session/figures.py"), ast.parse(text)))
+
+
+GENERAL = ("darc/session/", "darc/views/general/", "darc/views/words.py", "darc/views/render.py")
+"""What is for all analyses, and knows no particular one."""
+
+
+def parts() -> set[str]:
+    """The modules that say what one analysis knows beside the descent."""
+    return {
+        module_name(file)
+        for file in python_files("darc/model")
+        for node in ast.walk(ast.parse((ROOT / file).read_text()))
+        if isinstance(node, ast.ClassDef) and "Part" in map(ast.unparse, node.bases)
+    }
+
+
+SEAMS = {"darc.analyses.analysis", "darc.views.parts.part"}
+"""What stands between these and single analyses."""
+
+
+def of_one_analysis(file: Path, tree: ast.Module) -> Iterator[str]:
+    """What a file imports that is one analysis's own."""
+    own = (*parts(), "darc.analyses.", "darc.views.parts.", "darc.saved.sets")
+    for one in imports_in(file, tree):
+        is_seam = any(one.name == seam or one.name.startswith(f"{seam}.") for seam in SEAMS)
+        if one.name.startswith(own) and not is_seam:
+            yield str(one)
+
+
+def test_what_is_for_all_analyses_knows_no_particular_one() -> None:
+    assert "darc.model.why" in parts()
+    wrong = [
+        line
+        for file in ENGINE
+        if str(file).startswith(GENERAL)
+        for line in of_one_analysis(file, ast.parse((ROOT / file).read_text()))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from darc.analyses.rootcauses import RootCauses",
+        "from darc.analyses import walk",
+        "from darc.model.why import Why",
+        "import darc.model.walk as known",
+        "def f():\n    from darc.saved import sets",
+    ],
+)
+def test_who_knows_a_particular_analysis_is_noticed(text: str) -> None:
+    assert list(of_one_analysis(Path("darc/session/figures.py"), ast.parse(text)))
 
 
 def reaches(file: Path, tree: ast.Module) -> Iterator[str]:
@@ -365,6 +426,7 @@ def test_what_is_imported_is_written_as_an_import() -> None:
         "__import__('darc.app.app')",
         "__builtins__['__import__']('darc.app.app')",
         "__loader__.load_module('darc.app.app')",
+        "import __main__; __main__.gdb",
     ],
 )
 def test_an_import_that_is_written_as_none_is_noticed(text: str) -> None:
