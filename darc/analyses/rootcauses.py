@@ -536,7 +536,7 @@ class RootCauses(Resumable):
             profile=self._profile,
             callees=self._callees,
             ops=self._ops,
-            doubts=[*self._choice.doubts, *self._doubts],
+            doubts=self._all_doubts(),
             votes=self._resumption.votes(under_way, self._collector, alive),
         )
 
@@ -548,6 +548,9 @@ class RootCauses(Resumable):
         self._tell(fitted.notes)
         self._ops.fit(fitted.nodes)
         return fitted.contests
+
+    def _all_doubts(self) -> list[str]:
+        return [*self._choice.doubts, *self._doubts]
 
     # --------------------------------------------------------------------- views
 
@@ -605,9 +608,7 @@ class RootCauses(Resumable):
                 probes=len(used),
                 sites=self._callees.reports(used),
             ),
-            warnings=self._resumption.warnings(
-                [*self._choice.doubts, *self._doubts], self._ops, paths
-            ),
+            warnings=self._resumption.warnings(self._all_doubts(), self._ops, paths),
             profile_seconds=self._profile.seconds,
             spec=self._spec,
             ops=self._ops.kept,

@@ -68,11 +68,12 @@ class Chains:
             # its caller had in the one before.
             share = share if one.above is None else min(share, group.share(one))
             steps.append(ChainStep(one.function, share))
-        own = max(share - sum(group.share(one) for one in node.below), 0.0)
         below = [ChainStep(one.function, group.share(one)) for one in node.below]
-        handed = sorted((one for one in below if one.share > _NOTHING), key=lambda one: -one.share)
+        own = max(share - sum(one.share for one in below), 0.0)
         if node.is_done and 2 * own < share:
-            yield Chain(tuple(steps), End.SPREAD, own, spread=tuple(handed))
+            told = (one for one in below if one.share > _NOTHING)
+            spread = tuple(sorted(told, key=lambda one: -one.share))
+            yield Chain(tuple(steps), End.SPREAD, own, spread=spread)
             return
         end = self._end_of(node)
         untimed = self._untimed(node) if end is End.UNTIMED else ()

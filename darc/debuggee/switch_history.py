@@ -109,8 +109,7 @@ def off_times(seen: Seen, begin: int, end: int) -> tuple[OffTime, ...]:
     for wait in waits:
         reason, is_doubtful = _reason(wait, others, awake, seen)
         if reason is OffReason.BLOCKED and wait in held:
-            is_stop = held[wait] is OffReason.STOPPED
-            reason, is_doubtful = (OffReason.STOPPED, False) if is_stop else (reason, True)
+            reason, is_doubtful = held[wait]
         found += _without(OffTime(wait.out, wait.back, reason, is_doubtful), losses)
     return tuple(sorted(found, key=lambda off: off.begin))
 
@@ -218,8 +217,12 @@ def _reason(
     return OffReason.BLOCKED, fits or mine.lag <= SOON_NS
 
 
-def _held(waits: Sequence[SwitchedOut], seen: Seen) -> dict[SwitchedOut, OffReason]:
-    """What the waits were that the debugger has ended: stops as a rule. But the signal that is to
+_STOP, _PERHAPS = (OffReason.STOPPED, False), (OffReason.BLOCKED, True)
+
+
+def _held(waits: Sequence[SwitchedOut], seen: Seen) -> dict[SwitchedOut, tuple[OffReason, bool]]:
+    """What the waits were that the debugger has ended, and whether that is doubtful, as
+    :func:`_reason` has it: stops as a rule. But the signal that is to
     stop a thread that sleeps wakes it, too, and that one stops at once, perhaps for longer than is
     seen. So it is with two stops, one behind the other: then nobody knows of the first, unless the
     second is one that darc knows of."""
@@ -231,12 +234,12 @@ def _held(waits: Sequence[SwitchedOut], seen: Seen) -> dict[SwitchedOut, OffReas
             continue
         at = bisect_left(outs, wait.back)
         if at == len(outs) or outs[at] > wait.back + AT_ONCE_NS:
-            found[wait] = OffReason.STOPPED
+            found[wait] = _STOP
         elif (following := after.get(outs[at])) is not None:
             if not _is_ended_by_debugger(following, seen.wakings):
-                found[wait] = OffReason.STOPPED
+                found[wait] = _STOP
             elif not any(_is_in(following, stop) for stop in seen.stops):
-                found[wait] = OffReason.UNKNOWN
+                found[wait] = _PERHAPS
     return found
 
 

@@ -497,7 +497,7 @@ class Switches(OffWatch):
         if seen is None:
             return None
         ready = [Interval(o.begin, o.end) for o in seen if o.reason is OffReason.READY]
-        wakers = self._wakers_of(thread, self._around(start, end))
+        wakers = self._wakers_of(thread, start, end)
         off = tuple(self._in_cycles(seen, start, end))
         return OffTimes(
             tuple(replace(one, ran=tuple(self._ran(thread, one, wakers or ()))) for one in off),
@@ -511,11 +511,8 @@ class Switches(OffWatch):
         seen = self._seen(thread, begin, end, read)
         if seen is None:
             return None
-        wakers = self._wakers_of(thread, self._around(since, end))
+        wakers = self._wakers_of(thread, since, end)
         return OffTimes(tuple(self._in_cycles(seen, since, end)), wakers=wakers)
-
-    def _around(self, start: int, end: int) -> Interval:
-        return Interval(self._pairs.to_ns(start) - _MARGIN_NS, self._pairs.to_ns(end) + _MARGIN_NS)
 
     def _seen(
         self, thread: int, start: int, end: int, read: _Read
@@ -524,8 +521,9 @@ class Switches(OffWatch):
         if not thread or not is_watched or thread in self._missed:
             return None
         begin_ns, end_ns = self._pairs.to_ns(start), self._pairs.to_ns(end)
+        around = Interval(begin_ns - _MARGIN_NS, end_ns + _MARGIN_NS)
         long_around = Interval(begin_ns - history.SOON_NS, end_ns + history.SOON_NS)
-        switches, losses = self._records.between(*self._around(start, end), read.records)
+        switches, losses = self._records.between(*around, read.records)
         forgotten = max(self._records.forgotten, self._tracers.forgotten, self._began)
         return history.off_times(
             history.Seen(
@@ -535,7 +533,7 @@ class Switches(OffWatch):
                 stops=[s for s in self._stops if s.end >= long_around.begin and s.begin <= end_ns],
                 queued=tuple(self._queued.get(thread, ())),
                 tracer_queued=tuple(self._queued.get(0, ())),
-                wakings=self._wakings_of(thread, self._around(start, end)),
+                wakings=self._wakings_of(thread, around),
                 losses=[*losses, Interval(0, forgotten)],
             ),
             begin_ns - history.TOLERANCE_NS,
@@ -546,9 +544,14 @@ class Switches(OffWatch):
         wakers = self._wakers
         return () if wakers is None else wakers.told(thread, *around, self._tracer_process)
 
-    def _wakers_of(self, thread: int, around: Interval) -> tuple[Event, ...] | None:
-        wakers = self._wakers
-        return None if wakers is None else wakers.between(thread, *around, self._pairs.to_cycles)
+    def _wakers_of(self, thread: int, start: int, end: int) -> tuple[Event, ...] | None:
+        if self._wakers is None:
+            return None
+        begin_ns, end_ns = (
+            self._pairs.to_ns(start) - _MARGIN_NS,
+            self._pairs.to_ns(end) + _MARGIN_NS,
+        )
+        return self._wakers.between(thread, begin_ns, end_ns, self._pairs.to_cycles)
 
     def _in_cycles(self, found: Iterable[history.OffTime], start: int, end: int) -> Iterator[Off]:
         for off in found:

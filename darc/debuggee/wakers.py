@@ -178,10 +178,7 @@ class Wakers:
     def told(self, thread: int, begin: int, end: int, debugger: int) -> tuple[Woken, ...]:
         """When the thread was woken in these times, in ns of CLOCK_MONOTONIC_RAW, and whether by
         the process that has the id ``debugger``."""
-        return tuple(
-            Woken(one.time, one.process == debugger and not one.in_interrupt)
-            for one in self._of(thread, begin, end)
-        )
+        return tuple(Woken(one.time, _is_by(one, debugger)) for one in self._of(thread, begin, end))
 
     def _of(self, thread: int, begin: int, end: int) -> list[Waking]:
         found: list[Waking] = []
@@ -197,7 +194,7 @@ class Wakers:
     ) -> Event:
         """A waking, with those before it that it may have come from."""
         wakings = [last]
-        while len(wakings) < _MOST_IN_CHAIN and self._is_own(one := wakings[-1]):
+        while len(wakings) < _MOST_IN_CHAIN and _is_by(one := wakings[-1], self._pid):
             if not (before := self._of(one.thread, begin, one.time - 1)):
                 break
             wakings.append(before[-1])
@@ -206,10 +203,6 @@ class Wakers:
             event = replace(self._event(one, code, cycles(one.time)), before=event)
         assert event is not None
         return event
-
-    def _is_own(self, one: Waking) -> bool:
-        """Whether a thread of the program has done it."""
-        return one.process == self._pid and not (one.in_interrupt or one.in_soft_interrupt)
 
     def _event(self, one: Waking, code: frozenset[Region], time: int) -> Event:
         by = By.TASK
@@ -234,6 +227,11 @@ class Wakers:
             by=by,
             is_outside=is_outside,
         )
+
+
+def _is_by(one: Waking, process: int) -> bool:
+    """Whether a thread of that process has done it, and no interrupt that came upon it."""
+    return one.process == process and not (one.in_interrupt or one.in_soft_interrupt)
 
 
 def _number() -> int:
