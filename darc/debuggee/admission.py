@@ -132,9 +132,9 @@ def clean_up_after_another(
             noted.remove()
             target.journal = journal.ProcessJournal(pid, needed=target.outlives_debugger)
         if unmap:
-            give_back(agents, references_of(agents, target, memory, pid), target, pid)
+            give_back(agents, references_of(agents, target, memory, program, pid), target, pid)
             if noted is not None:
-                give_back_noted(target, memory, pid, noted.mapped)
+                give_back_noted(target, memory, program, pid, noted.mapped)
     return notes
 
 

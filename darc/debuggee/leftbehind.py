@@ -14,6 +14,8 @@ from functools import partial
 from darc.agent import compiled
 from darc.agent.layout import layout_in
 from darc.agent.memory import AgentMemory
+from darc.code.program import Program
+from darc.debuggee.frameholes import FrameHoles
 from darc.debuggee.gaps import without
 from darc.debuggee.procfs import MemoryFile, in_sandbox_of_its_own, regions
 from darc.debuggee.references import SEARCHED, extents, references, restore_copies, with_called
@@ -135,14 +137,16 @@ def references_of(
     agents: Sequence[LeftBehind],
     target: Target,
     memory: MemoryFile,
+    program: Program,
     pid: int,
     most: int | None = SEARCHED,
 ) -> Found:
-    """What leads to each of the agents, in one look through the memory for all. ``most`` is how
-    many bytes are looked through for that; ``None``: all that there are."""
+    """What leads to each of the agents of a ``program``, in one look through the memory for all.
+    ``most`` is how many bytes are looked through for that; ``None``: all that there are."""
     if not agents:
         return {}
-    landings = extents(one for agent in agents for one in agent.landings)
+    own = [one for agent in agents for one in agent.landings]
+    landings = extents(own)
     known = (place for agent in agents for place in agent.tables.mappings)
     found = references(
         target,
@@ -151,12 +155,13 @@ def references_of(
         besides=[*known, *tables_in(memory, regions(pid)), *landings],
         areas=[*(area for agent in agents for area in agent.areas), *landings],
         is_inside=lambda pc: any(agent.is_inside(pc) for agent in agents),
+        left_over=FrameHoles(program, memory, own),
         most=most,
     )
     told = dict[int, frozenset[int] | None]()
     for one in agents:
-        own = None if found is None else frozenset(filter(one.is_inside, found))
-        told[one.tables.control] = with_called(own, one.landings)
+        inside = None if found is None else frozenset(filter(one.is_inside, found))
+        told[one.tables.control] = with_called(inside, one.landings)
     return told
 
 
@@ -242,7 +247,9 @@ def _let_go(target: Target, places: Iterable[range], kept: Sequence[range]) -> N
                 return  # the program may be killed for it
 
 
-def give_back_noted(target: Target, memory: MemoryFile, pid: int, noted: Iterable[range]) -> None:
+def give_back_noted(
+    target: Target, memory: MemoryFile, program: Program, pid: int, noted: Iterable[range]
+) -> None:
     """Unmaps what a debugger had mapped and not used yet, as its journal says. By now it may be
     something else: darc's is a mapping of its own, and there is nothing in it, or it bears the
     mark and nothing leads to it."""
@@ -267,6 +274,7 @@ def give_back_noted(target: Target, memory: MemoryFile, pid: int, noted: Iterabl
                     besides=noted,
                     areas=[place],
                     is_inside=place.__contains__,
+                    left_over=FrameHoles(program, memory, []),
                     most=SEARCHED,
                 )
             if found == frozenset() and not any(

@@ -30,6 +30,7 @@ from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import limits
 from darc.debuggee.detour import DispatchedError, failed
+from darc.debuggee.frameholes import FrameHoles
 from darc.debuggee.gaps import gaps, without
 from darc.debuggee.handlers import Handler
 from darc.debuggee.leftbehind import (
@@ -139,7 +140,7 @@ class ProcessFoothold(Foothold):
         agents = left_behind(self._target, self.memory, regions(self.identity))
         others = [one for one in agents if not self._is_own(one)]
         most = None if patient else SEARCHED
-        found = references_of(others, self._target, self.memory, self.identity, most)
+        found = references_of(others, self._target, self.memory, self._program, self.identity, most)
         self._kept = give_back(others, found, self._target, self.identity)
         return len(self._kept)
 
@@ -185,7 +186,7 @@ class ProcessFoothold(Foothold):
         ]
         known, self._kept = self._kept, None
         if known is None or any(one.tables.control not in known for one in agents):
-            known = references_of(agents, self._target, self.memory, self.identity)
+            known = references_of(agents, self._target, self.memory, self._program, self.identity)
         for left in agents:
             found = known[left.tables.control]
             if found is not None and self._take(left, found):
@@ -311,7 +312,7 @@ class ProcessFoothold(Foothold):
                 return False
             others = self._others()
             agents = [self._as_left(), *(others or [])]
-            found = references_of(agents, self._target, self.memory, self.identity)
+            found = references_of(agents, self._target, self.memory, self._program, self.identity)
             if found[self.tables.control] != frozenset():
                 stay = give_back(agents, found, self._target, self.identity)
                 self._kept = None if others is None else stay
@@ -359,6 +360,7 @@ class ProcessFoothold(Foothold):
             besides=own,
             areas=areas,
             is_inside=self.is_inside,
+            left_over=FrameHoles(self._program, self.memory, self.landings),
         )
         return with_called(found, self.landings)
 

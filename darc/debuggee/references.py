@@ -5,12 +5,13 @@ from __future__ import annotations
 import bisect
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from darc.code.processor import STACK_POINTER, THREAD_POINTER
+from darc.code.processor import FRAME_POINTER, STACK_POINTER, THREAD_POINTER
 from darc.debuggee import procfs, stackcopies
+from darc.debuggee.frameholes import FrameHoles
 from darc.debuggee.gaps import without
 from darc.debuggee.procfs import MemoryFile, regions
 from darc.debuggee.wordscan import WordScan, own_pages, saved_counters
@@ -33,6 +34,9 @@ cancelling, and for changes of all threads' user (``SIGCANCEL``, ``SIGSETXID``).
 _SEARCHED_FOR_INTERRUPTED = 64 << 20
 """Bytes beside the threads' stacks: what is read in some 30 ms."""
 
+_MOST_UNWOUND = 512
+"""Threads, of whose frames the holes are told."""
+
 SEARCHED = stackcopies.LIMIT
 """Bytes that are looked through for what leads to pads: as many as for copies of stacks."""
 
@@ -45,21 +49,24 @@ def references(
     besides: Sequence[range],
     areas: Sequence[range],
     is_inside: Callable[[int], bool],
+    left_over: FrameHoles,
     most: int | None = SEARCHED,
 ) -> frozenset[int] | None:
     """Where in an agent or a pad of the ``areas`` a thread stands, or may come back to: a word
     leads there from a stack, or from memory where the stack of a coroutine may be, but for darc's
-    own (``besides``). Words that lead to landings may be anywhere: those stay. ``None``: there is
-    more memory than the ``most`` bytes that are looked through."""
-    found, stacks = set(), list[_Stack]()
+    own (``besides``) and what is ``left_over``. Words that lead to landings may be anywhere: those
+    stay. ``None``: there is more memory than the ``most`` bytes that are looked through."""
+    found, stacks, leading = set(), list[_Stack](), dict[int, int]()
     for thread, pc in target.threads.program_counters().items():
         if is_inside(pc):
             found.add(pc)
         stack = target.threads.read_register(thread, STACK_POINTER)
         base = target.threads.read_register(thread, THREAD_POINTER)
-        stacks.append(_Stack(stack, base, is_first=thread == pid))
+        stacks.append(_Stack(thread, pc, stack, base, is_first=thread == pid))
     private, shared, dead = list[range](), list[range](), list[range]()
-    mapped = [one for one in regions(pid) if "w" in one.permissions and _may_have_stacks(one)]
+    all_mapped = regions(pid)
+    left_over.look(all_mapped)
+    mapped = [one for one in all_mapped if "w" in one.permissions and _may_have_stacks(one)]
     standing = _by_region(mapped, [(one.pointer, one) for one in stacks])
     for region in mapped:
         live = _live_part(region, standing.get(region.start, ()))
@@ -83,8 +90,16 @@ def references(
         # Aligned ones, as on a stack, in its copy and in what the kernel saves for a signal's
         # handler: elsewhere two bytes of a compressor's tables look like them by the thousand.
         words = saved_counters(memory, part) if is_dead else scan.words(memory, part)
-        found.update(word for _, word in words if is_inside(word))
-    return frozenset(found)
+        leading.update((at, word) for at, word in words if is_inside(word))
+    places = sorted(leading)
+    for one in _leading(mapped, standing, places):
+        frame = target.threads.read_register(one.thread, FRAME_POINTER)
+        for hole in left_over.of(one.pc, one.pointer, frame):
+            for number in range(
+                *(bisect.bisect_left(places, at) for at in (hole.start, hole.stop))
+            ):
+                leading.pop(places[number], None)
+    return frozenset({*found, *leading.values()})
 
 
 def interrupted(target: Target, memory: MemoryFile, pid: int) -> dict[int, int]:
@@ -168,8 +183,11 @@ def restore_copies(
 
 @dataclass(frozen=True)
 class _Stack:
-    """Where a thread's stack pointer is, and its fs base; ``is_first``: it is the first thread."""
+    """Where a thread stands, its stack pointer and its fs base; ``is_first``: it is the first
+    thread."""
 
+    thread: int
+    pc: int
     pointer: int
     base: int
     is_first: bool
@@ -192,6 +210,19 @@ def _by_region(
         if at >= 0 and pointer < mapped[at].end:
             found.setdefault(starts[at], []).append(stack)
     return found
+
+
+def _leading(
+    mapped: Sequence[Region], standing: Mapping[int, Sequence[_Stack]], places: Sequence[int]
+) -> Iterator[_Stack]:
+    """Those above whose pointer such ``places``, in their order, are, as many as may be unwound."""
+    number = 0
+    for region in mapped:
+        for stack in standing.get(region.start, ()):
+            at = bisect.bisect_left(places, stack.pointer)
+            if at < len(places) and places[at] < region.end and number < _MOST_UNWOUND:
+                number += 1
+                yield stack
 
 
 def _live_part(region: Region, stacks: Iterable[_Stack]) -> int:

@@ -17,6 +17,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from darc.code.program import Program
 from darc.debuggee import admission, beside, journal
 from darc.debuggee.leftbehind import give_back_noted
 from darc.debuggee.procfs import MemoryFile
@@ -146,7 +147,8 @@ def _look(found: journal.Left) -> None:
         journal.is_darcs(place, bytes(len(place.original)))
         beside._leads_to(place)
     with MemoryFile(os.getpid()) as memory:
-        give_back_noted(target, memory, os.getpid(), found.mapped)
+        program = Program(target, Path("/"), [])
+        give_back_noted(target, memory, program, os.getpid(), found.mapped)
         for place in found.places:
             beside._is_changed(place, memory)
 

@@ -29,6 +29,9 @@ PATH = ("handle", "lookup", "burn")
 MIB = 1 << 10  # in KiB, as /proc tells
 
 
+SHOW_MAPPED = "python print(open(f'/proc/{gdb.selected_inferior().pid}/maps').read())"
+
+
 def attach(folder: Path, running: Server, commands: Sequence[str]) -> Done:
     return debug(folder, None, (), [TOOLS, *commands], options=["-p", str(running.pid)])
 
@@ -220,6 +223,17 @@ def test_memory_is_given_back(leaving: str, tmp_path: Path) -> None:
         assert 0 < sizes[0] <= 64
         assert sizes == [sizes[0]] * 3
         assert running.finish() == 0
+
+
+def test_memory_is_given_back_of_workers_that_wait(tmp_path: Path) -> None:
+    """In the holes of the frames in which they wait stand return addresses of calls that are over:
+    by these nobody comes back to a pad."""
+    once = ["darc start serve --peak last", "run", REPORT, "darc stop", mark("after")]
+    done = debug(tmp_path, build("jobs"), ("1000000",), [*once, SHOW_MAPPED, "kill"])
+    assert done.paths == [("serve", "compact", "usleep", "nanosleep", "clock_nanosleep")], done.gdb
+    own = re.findall("^([0-9a-f]+)-([0-9a-f]+) r-xp .* 0 *$", done.section("after"), re.M)
+    assert own, done.gdb
+    assert sum(int(end, 16) - int(start, 16) for start, end in own) <= 64 << 10, own
 
 
 AGAIN = """

@@ -7,7 +7,9 @@ import mmap
 import os
 import struct
 from collections.abc import Sequence
+from pathlib import Path
 
+from darc.code.program import Program
 from darc.debuggee.leftbehind import give_back_noted, left_behind
 from darc.debuggee.procfs import MemoryFile
 from darc.pads.foothold import MARK
@@ -38,8 +40,9 @@ def test_where_a_thread_may_come_back_to() -> None:
     base = ctypes.addressof(ctypes.c_char.from_buffer(area))
     stack[:8] = struct.pack("<Q", base + 0x63E2)
     target = Own()
+    program = Program(target, Path("/"), [])
     with MemoryFile(os.getpid()) as memory:
-        give_back_noted(target, memory, os.getpid(), [range(base, base + len(area))])
+        give_back_noted(target, memory, program, os.getpid(), [range(base, base + len(area))])
     assert target.unmapped == []
 
 
