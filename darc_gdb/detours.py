@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from darc.code.processor import FLAGS, PROGRAM_COUNTER, STACK_POINTER, without_traps
+from darc.code.system_calls import SystemCall
 from darc.debuggee import detour, procfs
 from darc.debuggee.callmaker import CallMaker, Turns, able, has_stack
 from darc.model.errors import TargetError
@@ -24,7 +25,6 @@ from darc_gdb.threads import GdbThreads
 from darc_gdb.tracee import Tracee, signal_of, was_sent
 
 _NONE = (1 << 64) - 1
-_SYS_MMAP, _SYS_MUNMAP, _SYS_SIGTIMEDWAIT = 9, 11, 128
 _STACK_SIZE = 16384
 _NOT_KEPT = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT)
 """What no mask of signals keeps in the kernel: SIGSTOP is never blocked, SIGCONT takes away those
@@ -72,13 +72,13 @@ class Detours:
     def wake(self, place: int, pid: int) -> None:
         """Ends a stop of the whole process. The signal that does it is taken by the thread that
         makes the call, or gdb would show it, and a handler of the program's be called."""
-        base = self.system_call(place, _SYS_MMAP, _MMAP)
+        base = self.system_call(place, SystemCall.MMAP, _MMAP)
         if base >> 63:
             raise TargetError("the program may not map memory")
         self._target.memory.write(base, (1 << (signal.SIGCONT - 1)).to_bytes(8, "little"))
         os.kill(pid, signal.SIGCONT)
-        self.system_call(place, _SYS_SIGTIMEDWAIT, (base, 0, base + 8, 8))  # for no time
-        self.system_call(place, _SYS_MUNMAP, (base, _STACK_SIZE))
+        self.system_call(place, SystemCall.RT_SIGTIMEDWAIT, (base, 0, base + 8, 8))  # for no time
+        self.system_call(place, SystemCall.MUNMAP, (base, _STACK_SIZE))
 
     def call(self, place: int, address: int, arguments: Sequence[int]) -> int:
         """Calls a function in a thread of the program, on a stack of its own; the others stay."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from darc.code.system_calls import SystemCall
 from darc.debuggee import bell, procfs
 from darc.debuggee.callmaker import Patience
 from darc.debuggee.detour import EndedError
@@ -21,7 +22,6 @@ from darc.model.errors import TargetError
 _CONT, _GETREGS, _SETREGS = 7, 12, 13
 _GETDISPATCH = 0x4211  # since Linux 6.4
 _GETSIGINFO, _SETSIGINFO, _GETSIGMASK, _SETSIGMASK = 0x4202, 0x4203, 0x420A, 0x420B
-_TGKILL = 234
 _WALL = 0x4000_0000
 _NAMES = (
     "r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss "
@@ -174,4 +174,4 @@ class Tracee:
 
     def send(self, number: int) -> None:
         """Sends it a signal."""
-        _libc.syscall(_TGKILL, self.process, self.thread, number)
+        _libc.syscall(SystemCall.TGKILL, self.process, self.thread, number)

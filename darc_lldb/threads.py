@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import lldb
 
 from darc.code.processor import PROGRAM_COUNTER, STACK_POINTER, THREAD_POINTER
+from darc.code.system_calls import SystemCall
 from darc.model.errors import TargetError
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import Place, State
@@ -16,7 +17,6 @@ from darc_lldb import registers, threadpointer
 from darc_lldb.calls import Calls, Debugged, user_threads
 
 _GET_FS = 0x1003
-_SYS_ARCH_PRCTL = 158
 _SYSCALL = bytes.fromhex("89f8 4889f7 4889d6 4889ca 0f05 c3")
 """mov eax, edi; mov rdi, rsi; mov rsi, rdx; mov rdx, rcx; syscall; ret"""
 
@@ -29,12 +29,12 @@ class LldbThreads(Threads):
         self.turn = turn
         self._target = target
         self._calls = calling
-        self._fs_bases: dict[int, int] = {}
+        self._thread_pointers: dict[int, int] = {}
 
     @any_thread
     def forget(self) -> None:
         """They are those of another program by now."""
-        self._fs_bases.clear()
+        self._thread_pointers.clear()
 
     def find(self, number: int) -> lldb.SBThread:
         """One of them. Raises TargetError: it is gone."""
@@ -69,28 +69,32 @@ class LldbThreads(Threads):
         except TargetError:
             if name != THREAD_POINTER:
                 raise
-        return self._find_fs_base(found)
+        return self._find_thread_pointer(found)
 
-    def _find_fs_base(self, thread: lldb.SBThread) -> int:
+    def _find_thread_pointer(self, thread: lldb.SBThread) -> int:
         """lldb 14 does not know the register. It stays the same as long as the thread lives."""
         number = int(thread.GetThreadID())
-        if number not in self._fs_bases:
+        if number not in self._thread_pointers:
             assert self._target.pid is not None
             rsp = registers.read(thread, STACK_POINTER)
             found = threadpointer.find(self._target.pid, number, rsp)
-            self._fs_bases[number] = self._ask_fs_base(thread, rsp) if found is None else found
-        return self._fs_bases[number]
+            self._thread_pointers[number] = (
+                self._ask_thread_pointer(thread, rsp) if found is None else found
+            )
+        return self._thread_pointers[number]
 
-    def _ask_fs_base(self, thread: lldb.SBThread, rsp: int) -> int:
+    def _ask_thread_pointer(self, thread: lldb.SBThread, rsp: int) -> int:
         """The thread itself asks the kernel."""
         place = rsp - 2048 & ~7
         word = self._target.memory.read(place, 8)
         with self._borrowed() as function:
-            result = self._calls.call_in(thread, function, [_SYS_ARCH_PRCTL, _GET_FS, place])
+            result = self._calls.call_in(thread, function, [SystemCall.ARCH_PRCTL, _GET_FS, place])
         base = int.from_bytes(self._target.memory.read(place, 8), "little")
         self._target.memory.write(place, word)
         if result:
-            raise TargetError(f"cannot read register fs_base of thread {thread.GetThreadID()}")
+            raise TargetError(
+                f"cannot read register {THREAD_POINTER} of thread {thread.GetThreadID()}"
+            )
         return base
 
     @contextlib.contextmanager

@@ -306,7 +306,7 @@ class KernelDebuggee(Debuggee):
         if parameters.task is None:
             return lambda _: True
         is_watched = tasks.filter_of(kernel.target, kernel.image, kernel.bias, parameters.task)
-        return lambda _: is_watched(kernel.gdbstub.gs_base())
+        return lambda _: is_watched(kernel.gdbstub.per_cpu_base())
 
     def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
         self._kernel.arm_limit(handler)

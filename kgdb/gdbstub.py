@@ -72,7 +72,7 @@ class GdbStub:
         """Why the kernel's code cannot be patched by way of this."""
         return None
 
-    def gs_base(self) -> int:
+    def per_cpu_base(self) -> int:
         """Where the variables begin of the processor that is the debugger's thread."""
         return self._register("gs_base")
 
@@ -134,7 +134,7 @@ class Kgdb(GdbStub):
             return None
         return "kgdb cannot write to the kernel's code, and its page tables are not found"
 
-    def gs_base(self) -> int:
+    def per_cpu_base(self) -> int:
         """kgdb has no such register, but says which processor it was entered on."""
         active, offsets = self._value("kgdb_active"), self._value("__per_cpu_offset")
         if active is None or offsets is None:

@@ -188,6 +188,6 @@ class Kernel:
 
     def _is_quiet(self) -> bool:
         """Whether the task that runs may allocate and sleep."""
-        gs_base = self.gdbstub.gs_base()
-        count = tasks.preempt_count(self.target, self.image, self.bias, gs_base)
+        per_cpu_base = self.gdbstub.per_cpu_base()
+        count = tasks.preempt_count(self.target, self.image, self.bias, per_cpu_base)
         return self.gdbstub.is_quiet(count)

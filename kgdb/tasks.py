@@ -115,9 +115,11 @@ def not_task(image: KernelImage) -> int:
     return (offset * 0xFF | _SOFT_INTERRUPT) & (0xFFFFFFFF if size == 8 else 0x7FFFFFFF)
 
 
-def preempt_count(target: Target, image: KernelImage, bias: int, gs_base: int) -> int:
+def preempt_count(target: Target, image: KernelImage, bias: int, per_cpu_base: int) -> int:
     """Of the processor whose ``gs`` base that is."""
-    return int.from_bytes(target.memory.read(gs_base + preempt_at(image, bias) & WORD, 4), "little")
+    return int.from_bytes(
+        target.memory.read(per_cpu_base + preempt_at(image, bias) & WORD, 4), "little"
+    )
 
 
 @functools.lru_cache(maxsize=4)
@@ -221,8 +223,8 @@ def filter_of(
     at, mask, value = _test(image, task)
     current, size = current_at(image, bias), (mask.bit_length() + 7) // 8
 
-    def is_watched(gs_base: int) -> bool:
-        running = int.from_bytes(target.memory.read(gs_base + current & WORD, 8), "little")
+    def is_watched(per_cpu_base: int) -> bool:
+        running = int.from_bytes(target.memory.read(per_cpu_base + current & WORD, 8), "little")
         return int.from_bytes(target.memory.read(running + at, size), "little") & mask == value
 
     return is_watched

@@ -90,10 +90,10 @@ typedef unsigned long u64;
 #define DARC_THE_CONTROL 0x5174517451745174UL
 #define DARC_THE_RECORDS 0x5175517551755175UL
 
-/* How threads are told apart: not at all, by their fs base, by their kernel stack. */
+/* How threads are told apart: not at all, by their thread pointer, by their kernel stack. */
 enum darc_thread_key {
     DARC_BY_NOTHING = 0,
-    DARC_BY_FS = 1,
+    DARC_BY_STORAGE = 1,
     DARC_BY_STACK = 2,
 };
 
@@ -230,7 +230,7 @@ struct darc_control {
     u64 patience;        /* cycles without a sign of life after which it looks for the debugger */
     u64 fresh;           /* cycles for which a sign of life is proof of it */
     u64 debugger;        /* its pid as the program sees it; 0: it does not */
-    u64 only_thread;     /* fs base of the one thread to watch, 0: all */
+    u64 only_thread;     /* thread pointer of the one thread to watch, 0: all */
     u64 thread_key;      /* enum darc_thread_key */
     u64 current_at;      /* kernel: the running task's address, seen from gs */
     u64 preempt_at;      /* and preempt_count, */
@@ -302,8 +302,8 @@ struct darc_control {
     u64 no_calls;        /* the program is in a seccomp sandbox: make no system call */
     u64 record_count;    /* atomic; how many records were ever claimed */
     u64 record_list;     /* u32 *, and which */
-    u64 may_read_fs;     /* a process may read its fs base by an instruction of its own (rdfsbase) */
-    u64 life_at;         /* where, seen from its fs base, a thread has the id of its own; 0: unknown */
+    u64 may_read_pointer; /* threads may read their thread pointers by an instruction of their own */
+    u64 life_at;         /* where, seen from its thread pointer, a thread has the id of its own; 0: unknown */
     u64 lost_callers;    /* calls of f0, or of a set, not timed as all landings were taken */
     u64 lost_jumps;      /* as they were none: code had jumped there */
     u64 lost_foreign;    /* and as they came from other code than this: */
@@ -341,7 +341,7 @@ struct darc_control {
     u64 free_members;    /* but for members below this number, whose calls all count; */
     u64 idle_members;    /* and the calls of those below this one are taken out of all that they are in */
     u64 interrupt_members; /* of a set in a kernel: an interrupt's calls count for the member with so many more; 0: nobody asks */
-    u64 plain_set;       /* all calls of a set count alike, in threads that have an fs base: the stubs need not ask */
+    u64 plain_set;       /* all calls of a set count alike, in threads that have storage: the stubs need not ask */
     struct darc_waiter waiters[DARC_WAITERS];
     u32 waiting[DARC_WAIT_HASHES]; /* atomic; how many wait for objects of that hash */
     struct darc_class classes[DARC_KEPT_CLASSES];
@@ -481,7 +481,7 @@ enum darc_event_kind {
 
 struct darc_event {
     u64 time;     /* TSC; written last */
-    u64 object;   /* the mutex's address, …, the joined thread's fs base */
+    u64 object;   /* the mutex's address, …, where the joined thread has its storage */
     u32 kind;     /* enum darc_event_kind */
     u32 what;     /* enum darc_site_kind of the function that was entered */
     u32 life;     /* of the thread that releases, 0: of several; of the mutex's owner, as the mutex says */
@@ -584,7 +584,7 @@ struct darc_contexts {
 };
 
 struct darc_context {
-    u64 thread;   /* key: fs base + 1; claimed once, kept */
+    u64 thread;   /* key: thread pointer + 1; claimed once, kept */
     u64 op;       /* struct darc_record * of the op, 0: none */
     u64 top;      /* innermost open record */
     u32 serial;   /* of the op; compared together with idle */
@@ -610,7 +610,7 @@ struct darc_context {
     u64 others_time;
     u32 others_node; /* the node that it counted for, */
     u32 others_serial; /* and the serial of that op */
-    u32 life;       /* tells the thread from one that had its fs base before */
+    u32 life;       /* tells the thread from one that had its thread pointer before */
     u32 stuck;      /* serial at which the debugger saw the agent left by a longjmp, 0: none */
     u32 interrupted; /* serial of an op that was interrupted in the agent's own time, and what that took is not accounted yet, 0: none */
     u32 held_up;    /* calls that did not count, as they came soon after the stop, */

@@ -67,7 +67,7 @@ class Words(TypedDict, total=False):
     lost_records: int
     lost_tails: int
     may_grow: int
-    may_read_fs: int
+    may_read_pointer: int
     member_cost: int
     mode: int
     moment_next: int
@@ -121,7 +121,7 @@ class Words(TypedDict, total=False):
 _EXCEPTIONS = ("from_count", "from_member", "only_thread", "idle_members")
 """Where one of these is set, calls of a set do not count alike."""
 
-_ASKED = frozenset((*_EXCEPTIONS, "mode", "may_read_fs"))
+_ASKED = frozenset((*_EXCEPTIONS, "mode", "may_read_pointer"))
 """What ``plain_set`` follows from."""
 
 
@@ -196,7 +196,7 @@ class Control:
     older_count = Word()
     """How many tables of contexts were full."""
     life_at = Word()
-    """Where, seen from its fs base, a thread has the id of its own; 0: that is unknown."""
+    """Where, seen from its thread pointer, a thread has the id of its own; 0: that is unknown."""
     least_span = Word()
     """Cycles: shorter calls are not kept one by one."""
     block_next = Word()
@@ -257,9 +257,9 @@ class Control:
     def _is_plain_set(self) -> bool:
         """Whether entries of a set need not be asked any of what else may leave them out."""
         limits = self.blob.constants
-        if self.mode != limits["DARC_SET"] or self.get("thread_key") != limits["DARC_BY_FS"]:
+        if self.mode != limits["DARC_SET"] or self.get("thread_key") != limits["DARC_BY_STORAGE"]:
             return False
-        return bool(self.get("may_read_fs")) and not any(map(self.get, _EXCEPTIONS))
+        return bool(self.get("may_read_pointer")) and not any(map(self.get, _EXCEPTIONS))
 
     def _set(self, name: str, value: object) -> None:
         assert isinstance(value, int)

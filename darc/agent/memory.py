@@ -102,13 +102,13 @@ class AgentMemory(Control):
         thread_key: int,
         life_at: int,
         *,
-        may_read_fs: bool = False,
+        may_read_pointer: bool = False,
         **functions: int,
     ) -> None:
         """Fills the control structure of a new agent; ``life_at`` is where threads have the ids of
-        their own, ``may_read_fs`` whether they may read where their storage is without asking for
-        its first word, which may not be there; ``functions`` are the addresses of those that the
-        pad of a kernel's f0 calls: ``enter`` and ``leave``."""
+        their own, ``may_read_pointer`` whether they may read where their storage is without asking
+        for its first word, which may not be there; ``functions`` are the addresses of those that
+        the pad of a kernel's f0 calls: ``enter`` and ``leave``."""
         layout, base, table = self.layout, self.base, thresholds(resolution)
         limit = self.blob.constants["DARC_MAX_BINS"]
         raw = self.blob.pack(
@@ -142,7 +142,7 @@ class AgentMemory(Control):
             route_room=layout.room.routes,
             tables_size=layout.size,
             life_at=life_at,
-            may_read_fs=int(may_read_fs),
+            may_read_pointer=int(may_read_pointer),
             **functions,
             node_count=1,
             resolution=resolution,

@@ -227,12 +227,12 @@ static context *find_older(const control *ctl, u64 thread)
 
 static int readable(const control *ctl, u64 address, u64 stack);
 
-/* Whether the thread whose fs base is thread - 1 has storage there, as the ABI wants it: its first word is that
+/* Whether the thread whose pointer is thread - 1 has storage there, as the ABI wants it: its first word is that
  * address. A thread may have none (clone, arch_prctl), or something else there, and is not followed. */
 static COLD int has_storage(const control *ctl, u64 thread, u64 stack)
 {
     u64 base = thread - 1, id = base + ctl->life_at;
-    if (ctl->thread_key != DARC_BY_FS)
+    if (ctl->thread_key != DARC_BY_STORAGE)
         return 1;
     if (!base || base % 8)
         return 0;
@@ -272,12 +272,12 @@ static __attribute__((noinline)) context *search_context(control *ctl, u64 slot,
 /* In a kernel the thread is the stack that the slot is in: an interrupt's is not its task's. */
 static inline u64 thread_of(const control *ctl, u64 slot)
 {
-    if (likely(ctl->thread_key == DARC_BY_FS))
-        return fs_base(ctl) + 1;
+    if (likely(ctl->thread_key == DARC_BY_STORAGE))
+        return thread_pointer(ctl) + 1;
     return (ctl->thread_key == DARC_BY_STACK ? KERNEL_STACK(slot) : 0) + 1;
 }
 
-/* A new thread may have the fs base of one that has ended. Where it is not known where threads have their
+/* A new thread may have the thread pointer of one that has ended. Where it is not known where threads have their
  * ids, the first word is read in place of one, which never differs. */
 static inline u32 life_of(const control *ctl, u64 thread)
 {
@@ -288,7 +288,7 @@ static __attribute__((noinline)) context *find_other_context(control *ctl, u64 s
 {
     u64 thread = thread_of(ctl, slot);
     context *ctx = search_context(ctl, slot, thread, claim);
-    if (!ctx || ctl->thread_key != DARC_BY_FS || ctx->life == life_of(ctl, thread))
+    if (!ctx || ctl->thread_key != DARC_BY_STORAGE || ctx->life == life_of(ctl, thread))
         return ctx;
     renew(ctx, life_of(ctl, thread));
     return ctx->thread == thread ? ctx : 0; /* the debugger may give it to another one just now */
@@ -296,8 +296,8 @@ static __attribute__((noinline)) context *find_other_context(control *ctl, u64 s
 
 static inline context *find_context(control *ctl, u64 slot, int claim)
 {
-    if (likely(ctl->thread_key == DARC_BY_FS)) {
-        u64 thread = fs_base(ctl) + 1;
+    if (likely(ctl->thread_key == DARC_BY_STORAGE)) {
+        u64 thread = thread_pointer(ctl) + 1;
         context *ctx = context_at(ctl, (struct darc_contexts *)ctl->contexts, thread, 0);
         if (likely(ctx->thread == thread && ctx->life == life_of(ctl, thread)))
             return ctx;

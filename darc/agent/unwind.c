@@ -22,7 +22,7 @@ struct unwinding {
 /* A thread's storage lies above the stack that the C library gave it. */
 static inline u64 end_of(const control *ctl, u64 stack)
 {
-    u64 base = ctl->thread_key == DARC_BY_FS ? fs_base(ctl) : 0;
+    u64 base = ctl->thread_key == DARC_BY_STORAGE ? thread_pointer(ctl) : 0;
     return base - stack < NEAR_STACK ? base : stack + NEAR_STACK;
 }
 

@@ -21,7 +21,6 @@ struct entered {
 #define SECOND (-4)
 #define THIRD (-3)
 
-#define SYS_FUTEX 202
 #define FUTEX_COMMAND 127
 #define FUTEX_WAIT 0
 #define FUTEX_WAKE 1
@@ -421,7 +420,7 @@ static void release(control *ctl, struct entered *by, u64 object)
 
 static inline int watches_waits(const control *ctl)
 {
-    return keeps_ops(ctl) && ctl->mode == DARC_ANALYSE && ctl->thread_key == DARC_BY_FS
+    return keeps_ops(ctl) && ctl->mode == DARC_ANALYSE && ctl->thread_key == DARC_BY_STORAGE
            && ((struct darc_live *)ctl->live)->enabled;
 }
 
@@ -498,7 +497,7 @@ static void watch_lock(control *ctl, struct entered *by)
         begin_wait(ctl, by, by->first, by->second, 0);
     }
     if (by->what == DARC_END)
-        release(ctl, by, fs_base(ctl)); /* in glibc a pthread_t is that */
+        release(ctl, by, thread_pointer(ctl)); /* in glibc a pthread_t is that */
 }
 
 /* libc's syscall has the number for its first argument: Rust's locks, atomic::wait and others' own. */

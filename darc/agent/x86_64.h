@@ -17,10 +17,10 @@ static inline u64 scaled(u64 value, u64 factor, u64 divisor)
 }
 
 /* Where a thread has its storage. One that has none must not be asked for its first word. */
-static inline u64 fs_base(const control *ctl)
+static inline u64 thread_pointer(const control *ctl)
 {
     u64 self;
-    if (likely(ctl->may_read_fs))
+    if (likely(ctl->may_read_pointer))
         __asm__ volatile("rdfsbase %0" : "=r"(self));
     else /* the ABI keeps the thread control block's own address in its first word */
         __asm__ volatile("mov %%fs:0, %0" : "=r"(self));

@@ -43,6 +43,7 @@ from darc.code.x86_64_scans import led_through as led_through
 from darc.code.x86_64_scans import led_to as led_to
 from darc.code.x86_64_scans import pointed_to as pointed_to
 from darc.code.x86_64_scans import splits_stack as splits_stack
+from darc.code.x86_64_system_calls import SystemCall
 from darc.model.errors import TargetError
 from darc.model.ftree import CallKind
 
@@ -597,7 +598,7 @@ def _displaced(
 SYSTEM_CALL = b"\x0f\x05"
 """The instruction that calls the kernel."""
 
-SIGNAL_RETURN = bytes.fromhex("48c7c00f000000") + SYSTEM_CALL
+SIGNAL_RETURN = b"\x48\xc7\xc0" + struct.pack("<I", SystemCall.RT_SIGRETURN) + SYSTEM_CALL
 """``mov rax, SYS_rt_sigreturn`` and the call, as C libraries have it for the kernel."""
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator
+
+from darc.code.x86_64_system_calls import SystemCall
 
 _FAR = re.compile(rb"[\xe8\xe9](?=....)", re.DOTALL)
 """The opcode of a direct call or a jump to somewhere far, with how far it is behind it."""
@@ -20,11 +23,14 @@ At most ``endbr64`` and a ``lea`` stand before it."""
 
 EXCEPTION_RETURN = re.compile(rb"\x48\x89\xcc\x59\xff\xe1")  # mov rsp, rcx; pop rcx; jmp rcx
 
+_SANDBOXING = (SystemCall.PRCTL, SystemCall.SECCOMP)
+
 SANDBOX_CALL = re.compile(
-    rb"\xb8(?:\x9d\0\0\0|\x3d\x01\0\0).{0,24}?\x0f\x05|\x48\x89\xf8[^\xc3]{0,40}?\x0f\x05",
+    rb"\xb8(?:%s).{0,24}?\x0f\x05|\x48\x89\xf8[^\xc3]{0,40}?\x0f\x05"
+    % b"|".join(re.escape(struct.pack("<I", one)) for one in _SANDBOXING),
     re.DOTALL,
 )
-"""mov eax, 157 (prctl) or 317 (seccomp), or mov rax, rdi; and soon behind it a syscall."""
+"""mov eax, the number of one of these, or mov rax, rdi; and soon behind it a syscall."""
 
 
 def led_to(code: bytes, start: int) -> Iterator[tuple[int, int]]:

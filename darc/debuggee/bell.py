@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from darc.agent import compiled
+from darc.code.system_calls import SystemCall
 from darc.debuggee import procfs
 from darc.target import living
 
@@ -23,7 +24,6 @@ SIGNALS = (23, 28)
 """SIGURG, SIGWINCH: ignored by default. SIGCONT is, too, but takes back every SIGSTOP that a
 debugger has sent and still waits for."""
 
-_SYS_TGKILL, _SYS_RT_TGSIGQUEUEINFO = 234, 297
 _SI_QUEUE = -1
 _INFO = struct.Struct("<iii4xIIQ")
 """siginfo_t of a queued signal: number, error, code, sender's pid and uid, the value it carries."""
@@ -124,12 +124,12 @@ def send(pid: int, thread: int, number: int) -> None:
         return
     mark = compiled.load().constants["DARC_BELL_MARK"]
     info = _INFO.pack(number, 0, _SI_QUEUE, os.getpid(), os.getuid(), mark).ljust(INFO_SIZE, b"\0")
-    _libc().syscall(_SYS_RT_TGSIGQUEUEINFO, pid, thread, number, info)
+    _libc().syscall(SystemCall.RT_TGSIGQUEUEINFO, pid, thread, number, info)
 
 
 def hand_on(pid: int, thread: int, number: int) -> None:
     """Sends a thread of the process a signal that is the program's own, without a mark."""
-    _libc().syscall(_SYS_TGKILL, pid, thread, number)
+    _libc().syscall(SystemCall.TGKILL, pid, thread, number)
 
 
 @functools.cache

@@ -26,11 +26,11 @@ from signal import SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP, Signals
 
 from darc.code.frame_rule import WORD
 from darc.code.processor import ARGUMENTS, FLAGS, SCRATCH, SYSTEM_CALL_ARGUMENTS
+from darc.code.system_calls import SystemCall
 from darc.model.errors import TargetError
 from darc.target.target import Region
 
 _RED_ZONE = 128
-_RESTART_SYSCALL = 219
 RESTARTED = {-512 & WORD, -513 & WORD, -514 & WORD, -516 & WORD}
 """In rax: the kernel begins the system call anew that the thread was stopped in."""
 _RESTART_BLOCK = -516 & WORD
@@ -58,8 +58,6 @@ _CLEAR_TIME = b"\x48\xc7\x44\x24\x20\0\0\0\0\x48\xc7\x44\x24\x28\0\0\0\0"  # mov
 _LOAD_FOUND = b"\x48\x8b\x44\x24\x10"  # mov rax, [rsp+16]
 _CLEAR_BIT = b"\x48\x0f\xba\xf0"  # btr rax, imm8
 _KEEP_OPEN = b"\x48\x89\x44\x24\x18"  # mov [rsp+24], rax
-_SIGPROCMASK, _TGKILL, _PPOLL = 14, 234, 271
-_SYS_MMAP, _SYS_MUNMAP = 9, 11
 _SIG_SETMASK = 2
 _SLOTS = 48
 """Bytes of stack that the detour itself uses: the result, the mask that it found, that without the
@@ -217,9 +215,11 @@ def plan(
 
     # A page fault in user mode can be interrupted, one in a system call cannot.
     code += _set(rsp=own) + _TOUCH
-    code += _set(rdi=_SIG_SETMASK, r10=8, rax=_SIGPROCMASK, rdx=found if mask is None else 0)
+    code += _set(
+        rdi=_SIG_SETMASK, r10=8, rax=SystemCall.RT_SIGPROCMASK, rdx=found if mask is None else 0
+    )
     address_of(blocked)
-    ask(_SIGPROCMASK)
+    ask(SystemCall.RT_SIGPROCMASK)
     masked = place + len(code)
     names = ARGUMENTS if call.stack else SYSTEM_CALL_ARGUMENTS
     code += _set(**dict(zip(names, call.arguments, strict=False)), rax=call.address)
@@ -228,28 +228,28 @@ def plan(
     else:
         ask(call.address)
     code += _KEEP_RESULT
-    ring = _set(rdi=ringer.process, rsi=ringer.thread, rdx=ringer.signal, rax=_TGKILL)
-    give_mask = _set(rsp=own, rdi=_SIG_SETMASK, r10=8, rdx=0, rax=_SIGPROCMASK)
+    ring = _set(rdi=ringer.process, rsi=ringer.thread, rdx=ringer.signal, rax=SystemCall.TGKILL)
+    give_mask = _set(rsp=own, rdi=_SIG_SETMASK, r10=8, rdx=0, rax=SystemCall.RT_SIGPROCMASK)
     if mask is None:
         leave = place + len(code)
         # Handlers may run from here on, on the program's own stack.
         code += give_mask + _set(rsi=found)
-        ask(_SIGPROCMASK)
+        ask(SystemCall.RT_SIGPROCMASK)
         code += _CLEAR_TIME + _LOAD_FOUND + _CLEAR_BIT + bytes([ringer.signal - 1]) + _KEEP_OPEN
         code += ring
-        ask(_TGKILL)
+        ask(SystemCall.TGKILL)
         rungs: tuple[int, ...] = (place + len(code),)
-        code += _set(rdi=0, rsi=0, rdx=own + 32, r10=own + 24, r8=8, rax=_PPOLL)
-        ask(_PPOLL)
+        code += _set(rdi=0, rsi=0, rdx=own + 32, r10=own + 24, r8=8, rax=SystemCall.PPOLL)
+        ask(SystemCall.PPOLL)
         rungs = (*rungs, place + len(code))
     else:
         code += ring
-        ask(_TGKILL)
+        ask(SystemCall.TGKILL)
         leave = place + len(code)
         rungs = (leave,)
         code += give_mask
         address_of(mask)
-        ask(_SIGPROCMASK)
+        ask(SystemCall.RT_SIGPROCMASK)
     code += _PUSH_WORD + struct.pack("<I", back[FLAGS] & 0x7FFF_FFFF) + _POP_FLAGS
     code += _set(**{name: back[name] for name in SCRATCH}, rsp=back["rsp"])
     code += _jump(back["rip"])
@@ -277,7 +277,7 @@ def call_function(run: Callable[[Call], int], address: int, arguments: Sequence[
     Raises:
         TargetError: there is no memory for that, or it does not come back.
     """
-    base = run(Call(_SYS_MMAP, (0, _STACK_SIZE, 3, 0x22, WORD, 0)))  # private, anonymous
+    base = run(Call(SystemCall.MMAP, (0, _STACK_SIZE, 3, 0x22, WORD, 0)))  # private, anonymous
     if base >> 63:
         raise TargetError(f"the program may not map memory (error {WORD + 1 - base})")
     try:
@@ -285,9 +285,9 @@ def call_function(run: Callable[[Call], int], address: int, arguments: Sequence[
     except EndedError:
         raise
     except BaseException:
-        run(Call(_SYS_MUNMAP, (base, _STACK_SIZE)))
+        run(Call(SystemCall.MUNMAP, (base, _STACK_SIZE)))
         raise
-    run(Call(_SYS_MUNMAP, (base, _STACK_SIZE)))
+    run(Call(SystemCall.MUNMAP, (base, _STACK_SIZE)))
     return result
 
 
@@ -333,5 +333,5 @@ def restarted(registers: Mapping[str, int]) -> dict[str, int]:
     rax, number = registers["rax"], registers["orig_rax"]
     if rax not in RESTARTED or number >> 63:
         return dict(registers)
-    number = _RESTART_SYSCALL if rax == _RESTART_BLOCK else number
+    number = SystemCall.RESTART_SYSCALL if rax == _RESTART_BLOCK else number
     return {**registers, "rax": number, "rip": registers["rip"] - len(SYSTEM_CALL)}

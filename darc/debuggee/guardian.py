@@ -17,15 +17,16 @@ import contextlib
 import os
 import subprocess
 
+from darc.code.system_calls import MAKING_CHILDREN
 from darc.debuggee import journal
 
 _LEAVE = b"leave\n"
 
 _SCRIPT = r"""
 # darc: lets process $1, which began at $2, go on when its debugger was killed; then notes $3 in
-# what there is of the files $4 and so on
-pid=$1 began=$2 note=$3
-shift 3
+# what there is of the files $5 and so on; a child comes from the system calls $4
+pid=$1 began=$2 note=$3 making=$4
+shift 4
 exec 3<&0  # what is in the background has no input of its own
 look() {  # at the thread whose folder is $1: what is behind its name, which may be of several lines
     line=
@@ -70,8 +71,8 @@ start_of() {  # the line $1, in its words; in ticks, of which a second has 100
                     start_of $line
                     [ "$start" -le "${died%.*}${died#*.}" ] || continue  # nobody traced it
                     read -r call rest <"/proc/$child/syscall" || continue
-                    case "$line $call" in
-                    T*" "56 | T*" "57 | T*" "58 | T*" "435) kill -CONT "$child" ;;
+                    case "$line" in
+                    T*) case " $making " in *" $call "*) kill -CONT "$child" ;; esac ;;
                     esac
                 done
             done
@@ -113,7 +114,8 @@ class Guardian:
             began = name.rpartition("-")[2]
             files = [str(folder / name) for folder in journal.own_folders()]
             command = ["/bin/sh", "-c", _SCRIPT, "darc-guardian"]
-            command += [str(pid), began, journal.WENT_ON, *files]
+            making = " ".join(str(int(one)) for one in MAKING_CHILDREN)
+            command += [str(pid), began, journal.WENT_ON, making, *files]
             subprocess.run(
                 command,
                 stdin=reader,

@@ -15,6 +15,7 @@ from darc.agent import compiled
 from darc.agent.layout import layout_in
 from darc.agent.memory import AgentMemory
 from darc.code.program import Program
+from darc.code.system_calls import SystemCall
 from darc.debuggee.frameholes import FrameHoles
 from darc.debuggee.gaps import without
 from darc.debuggee.procfs import MemoryFile, in_sandbox_of_its_own, regions
@@ -25,8 +26,6 @@ from darc.pads import returns
 from darc.pads.foothold import MARK
 from darc.pads.returns import ReturnLandings, own_back
 from darc.target.target import Region, Target
-
-_SYS_MUNMAP = 11
 
 _HEADER = struct.Struct("<8sQ8sQ")
 """What an area begins with: the mark; the address of the control structure, 0 where there is none
@@ -243,7 +242,7 @@ def _let_go(target: Target, places: Iterable[range], kept: Sequence[range]) -> N
     for place in places:
         target.journal.unmaps(place)
         for part in without(place, kept):
-            if target.system_call(_SYS_MUNMAP, (part.start, len(part))) is None:
+            if target.system_call(SystemCall.MUNMAP, (part.start, len(part))) is None:
                 return  # the program may be killed for it
 
 

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from darc.code.system_calls import SystemCall
 from darc.target.memory import PAGE
 
-_SYS_PERF_EVENT_OPEN = 298
 _FD_CLOEXEC = 8
 _SET_OUTPUT = 0x2405
 
@@ -87,7 +87,9 @@ def open_event(thread: int, processor: int = -1, *, inherit: bool = False) -> in
     """
     for only_threads in (True, False):  # Linux before 5.13 has children of forks inherit it, too
         attributes = _attributes(inherit=inherit, only_threads=only_threads)
-        fd = _libc.syscall(*(_SYS_PERF_EVENT_OPEN, attributes, thread, processor, -1, _FD_CLOEXEC))
+        fd = _libc.syscall(
+            *(SystemCall.PERF_EVENT_OPEN, attributes, thread, processor, -1, _FD_CLOEXEC)
+        )
         number = ctypes.get_errno()
         if fd >= 0:
             return _raised(fd)
@@ -134,7 +136,7 @@ def open_wakings(tracepoint: int, processor: int, stack: int) -> int:
 
 
 def _opened_on(processor: int, attributes: bytes) -> int:
-    fd = _libc.syscall(*(_SYS_PERF_EVENT_OPEN, attributes, -1, processor, -1, _FD_CLOEXEC))
+    fd = _libc.syscall(*(SystemCall.PERF_EVENT_OPEN, attributes, -1, processor, -1, _FD_CLOEXEC))
     if fd < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -279,7 +281,7 @@ def processors() -> list[int]:
 
 # ------------------------------------------------------------------------ records
 
-_LOST, _NAMED, _FORK, _SAMPLE, _SWITCH = 2, 3, 7, 9, 14
+_LOST, _NAMED, _BORN, _SAMPLE, _SWITCH = 2, 3, 7, 9, 14
 _MISC_OUT, _MISC_PREEMPTED = 1 << 13, 1 << 14
 
 _HEADER = struct.Struct("<IHH")
@@ -366,7 +368,7 @@ def records(data: bytes) -> Iterator[Switch | Born | Loss]:
             last = _TRAILER.unpack_from(data, at + size - _TRAILER.size)[2]
             if kind == _LOST:
                 yield Loss(last)
-            elif kind == _FORK:
+            elif kind == _BORN:
                 process, _parent, born, _maker = _NEW_THREAD.unpack_from(data, at + _HEADER.size)
                 yield Born(last, process, born)
         at += size
@@ -439,7 +441,7 @@ def namings(data: bytes) -> Iterator[Naming]:
             process, thread = struct.unpack_from("<II", record, _HEADER.size)
             name = record[_HEADER.size + 8 : len(record) - _TRAILER.size].partition(b"\0")[0]
             yield Naming(process, thread, name.decode("utf-8", "replace"))
-        elif kind == _FORK:
+        elif kind == _BORN:
             process, before, thread, thread_before = _NEW_THREAD.unpack_from(record, _HEADER.size)
             yield Naming(process, thread, made_by=(before, thread_before))
 

@@ -28,6 +28,7 @@ from darc.agent.layout import (
 from darc.agent.memory import AgentMemory
 from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
+from darc.code.system_calls import SystemCall
 from darc.debuggee import limits
 from darc.debuggee.detour import DispatchedError, failed
 from darc.debuggee.frameholes import FrameHoles
@@ -49,7 +50,7 @@ from darc.debuggee.procfs import (
     MemoryFile,
     in_sandbox_of_its_own,
     is_locked,
-    may_read_fs,
+    may_read_pointer,
     own_id,
     regions,
 )
@@ -77,9 +78,7 @@ _ZEROS = bytes(1 << 20)
 _MOST_POOLS = 4
 """Of landings, in reach of one library or program: some 4,000 call sites."""
 
-_SYS_RT_SIGACTION = 13
 _SIGNAL_SET = 8  # bytes of a set of signals in the kernel
-_SYS_MMAP, _SYS_MPROTECT, _SYS_MUNMAP, _SYS_MADVISE, _SYS_MUNLOCK = 9, 10, 11, 28, 150
 _PROT_NONE, _PROT_READ, _PROT_WRITE, _PROT_EXEC = 0, 1, 2, 4
 _MAP_PRIVATE, _MAP_ANONYMOUS, _MAP_NORESERVE = 2, 0x20, 0x4000
 _MAP_FIXED_NOREPLACE = 0x100000
@@ -91,7 +90,7 @@ _NO_MORE = "it is as large as it can be"
 _ID_PLACES = (0x2D0, 0x30)
 """Where a thread's id stands in what fs leads to: in glibc (struct pthread, since 2.4) and musl."""
 
-_SYS_PRCTL, _PR_GET_TSC, _PR_TSC_SIGSEGV = 157, 25, 2
+_PR_GET_TSC, _PR_TSC_SIGSEGV = 25, 2
 _NO_CLOCK = (
     "the program has made reading the time-stamp counter its end (prctl PR_SET_TSC), "
     "which pads would do"
@@ -372,7 +371,7 @@ class ProcessFoothold(Foothold):
         for start, size in list(places):
             self._target.journal.unmaps(range(start, start + size))
             for part in without(range(start, start + size), kept):
-                self.system_call(_SYS_MUNMAP, part.start, len(part))
+                self.system_call(SystemCall.MUNMAP, part.start, len(part))
             self._mapped.remove((start, size))
 
     def restore_copies(self) -> list[Replaced]:
@@ -395,7 +394,7 @@ class ProcessFoothold(Foothold):
                 if area is not None and (area.landings is None or not area.landings.has_room):
                     self._take_landings(area, module.start, module.end)
 
-    def system_call(self, number: int, *arguments: int) -> int:
+    def system_call(self, number: SystemCall, *arguments: int) -> int:
         """Makes a system call in the program, while all its threads stand still. Where the debugger
         has no better way, a few bytes of its code are borrowed for it.
 
@@ -425,7 +424,7 @@ class ProcessFoothold(Foothold):
     def handler_of(self, signal: int) -> Handler:
         """The program's handler for a signal, by the kernel's ``struct sigaction``."""
         place, size = self.tables.field("handler")
-        self.system_call(_SYS_RT_SIGACTION, signal, 0, place, _SIGNAL_SET)
+        self.system_call(SystemCall.RT_SIGACTION, signal, 0, place, _SIGNAL_SET)
         return Handler(*struct.unpack_from("<QQ", self.memory.read(place, size)))
 
     def _borrowed_place(self) -> int:
@@ -447,7 +446,7 @@ class ProcessFoothold(Foothold):
             PadsImpossibleError: it may not.
         """
         flags |= _MAP_PRIVATE | _MAP_ANONYMOUS
-        base = self.system_call(_SYS_MMAP, hint, size, protection, flags, (1 << 64) - 1, 0)
+        base = self.system_call(SystemCall.MMAP, hint, size, protection, flags, (1 << 64) - 1, 0)
         if base == -_EEXIST:
             return None
         if base < 0:
@@ -458,7 +457,7 @@ class ProcessFoothold(Foothold):
             self._unmap([(base, size)])
             return None
         if is_locked(self.identity, base):
-            self.system_call(_SYS_MUNLOCK, base, size)
+            self.system_call(SystemCall.MUNLOCK, base, size)
         return base
 
     def _map_writable(self, size: int) -> int:
@@ -470,11 +469,11 @@ class ProcessFoothold(Foothold):
         # Not to be used at first: memory that is locked as it is mapped would be used as a whole.
         base = self._map(0, size, _PROT_NONE, _MAP_NORESERVE)
         assert base is not None
-        error = self.system_call(_SYS_MPROTECT, base, size, _PROT_READ | _PROT_WRITE)
+        error = self.system_call(SystemCall.MPROTECT, base, size, _PROT_READ | _PROT_WRITE)
         if error:
             self._unmap([(base, size)])
             raise PadsImpossibleError(limits.refused(-error))
-        self.system_call(_SYS_MADVISE, base, size, _MADV_NOHUGEPAGE)
+        self.system_call(SystemCall.MADVISE, base, size, _MADV_NOHUGEPAGE)
         return base
 
     def _populate(self, fresh: range) -> None:
@@ -487,7 +486,7 @@ class ProcessFoothold(Foothold):
     def _take_tables(self) -> AgentMemory:
         layout = self._layout
         base = self._map_writable(layout.size)
-        error = self.system_call(_SYS_MADVISE, base + layout.live, 4096, _MADV_WIPEONFORK)
+        error = self.system_call(SystemCall.MADVISE, base + layout.live, 4096, _MADV_WIPEONFORK)
         if error:
             raise PadsImpossibleError(
                 "the system is older than Linux 4.14: a child of the program would find probes on"
@@ -497,7 +496,7 @@ class ProcessFoothold(Foothold):
         tables = AgentMemory(self._blob, base, layout, self.memory.read, self.memory.write)
         place, _ = tables.field("handler")
         self.memory.write(place, bytes(4))
-        self.system_call(_SYS_PRCTL, _PR_GET_TSC, place)
+        self.system_call(SystemCall.PRCTL, _PR_GET_TSC, place)
         found = int.from_bytes(self.memory.read(place, 4), "little")
         # Were the debugger killed before it has marked the memory, that is known by being empty.
         self.memory.write(place, bytes(4))
@@ -506,7 +505,7 @@ class ProcessFoothold(Foothold):
         return tables
 
     def _thread_key(self) -> tuple[ThreadKey, int]:
-        """A program without thread-local storage has no fs base."""
+        """A program without thread-local storage has no thread pointer."""
         possible = set(_ID_PLACES)
         for thread in self._target.threads.ids():
             base = self._target.threads.read_register(thread, THREAD_POINTER)
@@ -521,8 +520,8 @@ class ProcessFoothold(Foothold):
         return ThreadKey.STORAGE, min(possible, default=0)
 
     @property
-    def _may_read_fs(self) -> bool:
-        return may_read_fs(self.identity)
+    def _may_read_pointer(self) -> bool:
+        return may_read_pointer(self.identity)
 
     def _is_there(self, address: int, number: int) -> bool:
         return int.from_bytes(self.memory.read(address, 4), "little") == number
@@ -606,7 +605,7 @@ class ProcessFoothold(Foothold):
             base = found
         words = returns.WRITABLE
         error = self.system_call(
-            _SYS_MPROTECT, base + words.start, len(words), _PROT_READ | _PROT_WRITE
+            SystemCall.MPROTECT, base + words.start, len(words), _PROT_READ | _PROT_WRITE
         )
         if error:
             raise PadsImpossibleError(f"the program may not write to its own memory ({-error})")

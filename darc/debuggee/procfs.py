@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
 
+from darc.code.system_calls import MAKING_CHILDREN, SystemCall
 from darc.debuggee.clock import Use
 from darc.model.errors import TargetError
 from darc.target import living
@@ -131,8 +132,8 @@ def entry(pid: int) -> int | None:
     return _told(pid, _AT_ENTRY)
 
 
-def may_read_fs(pid: int) -> bool:
-    """Whether its threads may read their fs bases without a system call (``rdfsbase``)."""
+def may_read_pointer(pid: int) -> bool:
+    """Whether its threads may read their thread pointers without a system call."""
     return bool((_told(pid, _AT_HWCAP2) or 0) & _HAS_FSGSBASE)
 
 
@@ -242,7 +243,7 @@ def waits(pid: int, thread: int, signal: int) -> bool:
 def hears(pid: int, thread: int, signal: int) -> bool:
     """Whether a thread stops for its debugger at ``signal``: it does not block it, nor wait for
     signals itself. Such a wait takes them without a stop, and ``/proc`` tells of no block then."""
-    return not blocks(pid, thread, signal) and system_call(pid, thread) != _TAKES_SIGNALS
+    return not (blocks(pid, thread, signal) or is_in(pid, thread, SystemCall.RT_SIGTIMEDWAIT))
 
 
 def is_queue_full(pid: int) -> bool:
@@ -262,13 +263,6 @@ def caught(pid: int) -> frozenset[int]:
     return frozenset(number for number in range(1, 65) if mask >> (number - 1) & 1)
 
 
-_TAKES_SIGNALS = "128"
-"""The system call rt_sigtimedwait."""
-
-_MAKES_A_CHILD = ("56", "57", "58", "435")
-"""The system calls clone, fork, vfork and clone3."""
-
-
 def children(pid: int) -> list[int]:
     """The processes that a process has made and that are there."""
     found = []
@@ -282,7 +276,7 @@ def children(pid: int) -> list[int]:
 def is_stopped_at_birth(pid: int) -> bool:
     """Whether a process is stopped, is traced by nobody and has not executed an instruction yet:
     a debugger that was killed has left it so."""
-    if system_call(pid, pid) not in _MAKES_A_CHILD:
+    if not is_in(pid, pid, *MAKING_CHILDREN):
         return False
     return status(pid).get("State", "").startswith("T (stopped)")
 
@@ -388,6 +382,11 @@ def system_call(pid: int, thread: int) -> str:
         return Path(f"/proc/{pid}/task/{thread}/syscall").read_text().split()[0]
     except (OSError, IndexError):
         return ""
+
+
+def is_in(pid: int, thread: int, *calls: SystemCall) -> bool:
+    """Whether a thread is in one of these system calls, as far as the kernel tells."""
+    return system_call(pid, thread) in [str(int(one)) for one in calls]
 
 
 def program_counter(thread: int) -> int | None:

@@ -183,7 +183,7 @@ def restore_copies(
 
 @dataclass(frozen=True)
 class _Stack:
-    """Where a thread stands, its stack pointer and its fs base; ``is_first``: it is the first
+    """Where a thread stands, its stack pointer and its thread pointer; ``is_first``: it is the first
     thread."""
 
     thread: int

@@ -78,12 +78,12 @@ class Foothold(ABC):
 
     @abstractmethod
     def _thread_key(self) -> tuple[ThreadKey, int]:
-        """How the agent is to tell threads apart, and where, seen from its fs base, each has the id
-        of its own, by which it is told from an earlier one; 0: not known."""
+        """How the agent is to tell threads apart, and where, seen from its thread pointer, each has
+        the id of its own, by which it is told from an earlier one; 0: not known."""
 
     @property
-    def _may_read_fs(self) -> bool:
-        """Whether threads may read their fs bases by an instruction of their own."""
+    def _may_read_pointer(self) -> bool:
+        """Whether threads may read their thread pointers by an instruction of their own."""
         return False
 
     @abstractmethod
@@ -149,7 +149,7 @@ class Foothold(ABC):
         self.tables.write_control(
             resolution,
             *self._thread_key(),
-            may_read_fs=self._may_read_fs,
+            may_read_pointer=self._may_read_pointer,
             enter=self.symbol("darc_from_pad_enter"),
             leave=self.symbol("darc_from_pad_leave"),
         )

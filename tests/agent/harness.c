@@ -675,7 +675,7 @@ static int map(u64 at, u64 size, int protection)
     return got == (void *)at;
 }
 
-/* Where, seen from its fs base, a thread has its id. */
+/* Where, seen from its thread pointer, a thread has its id. */
 static u64 find_id(void)
 {
     u64 base;

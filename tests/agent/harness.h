@@ -29,7 +29,7 @@ enum events {
     EV_SNAP = 9,   /* a: offset of what was counted, by thread, in the snapshots */
     EV_MISSED = 10, /* an interruption that did not come, as there were fewer instructions */
     EV_WRONG = 11, /* a: enum wrong */
-    EV_START = 12, /* of a thread; b: its fs base */
+    EV_START = 12, /* of a thread; b: its thread pointer */
 };
 
 enum wrong {

@@ -13,13 +13,25 @@ from pathlib import Path
 import pytest
 
 from darc import FLOORS
+from darc.code.system_calls import SystemCall
 from tests.contract.tree import ABOVE, ENGINE, ROOT, floor, imports, module_name, python_files
 
 FILES = [*ENGINE, *(file for package in sorted(ABOVE) for file in python_files(package))]
+SOURCES = sorted(
+    file.relative_to(ROOT)
+    for folder in ("darc", *sorted(ABOVE), "tests")
+    for file in (ROOT / folder).rglob("*.[chS]")
+)
+"""What is in C and assembler, but for programs that are looked into."""
 
 DECODER = "iced_x86"
-WHICH = {Path("darc/code/processor.py"), Path("darc/pads/processor.py")}
+WHICH = {
+    *(Path("darc/code/processor.py"), Path("darc/code/system_calls.py")),
+    Path("darc/pads/processor.py"),
+}
 """They say which processor it is."""
+NUMBERS = Path("darc/code/x86_64_system_calls.py")
+"""The numbers of system calls."""
 OPERANDS = {Path("kgdb/calls.py"), Path("kgdb/tasks.py")}
 """They read what instructions of a kernel name, which is built for one processor."""
 
@@ -38,6 +50,18 @@ CODE = re.compile(rb"[\xe8\xe9\xeb\xc3\xcc]|\xff[\x15\x25\xd0]|(?s:.*)\x0f\x05")
 """How bytes begin that are instructions; a system call may be among others."""
 PATTERN = re.compile(rb"(?s:.*)\\x(e8|e9|ff\\x15|ff\\x25|0f\\x05)")
 """The same in regular expressions."""
+
+
+OF_C = re.compile(
+    r"\b(__asm__|__asm|asm)\b|_mm\d*_|__builtin_ia32_|[xei]mmintrin|x86(_64)?intrin|cpuid|rdtsc"
+    r"|\b(?:SYS|__NR)_\w+\s+\d|0x(e8|e9|eb|c3|cc)\b|\bREG_\w+|\b(rep|lock|mov|lea|nop)\b",
+    re.I,
+)
+"""Code in assembler, what a compiler has for x86 alone, numbers of system calls, and opcodes."""
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|^#include[^\n]*", re.S | re.M)
+
+NUMBERED = re.compile(r"_?(?:SYS_|NR_)?(\w+?)")
+"""How a constant is called that is the number of a system call."""
 
 
 def told() -> set[str]:
@@ -109,11 +133,50 @@ def code(tree: ast.AST, lines: list[bytes]) -> Iterator[tuple[int, str]]:
                     yield line, "an opcode"
 
 
+def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.Name, ast.expr]]:
+    """The names that get something, each with what it gets."""
+    match target, value:
+        case ast.Name(), _:
+            yield target, value
+        case ast.Tuple(elts=names), ast.Tuple(elts=values):
+            for name, one in zip(names, values, strict=False):
+                yield from pairs(name, one)
+
+
+def is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Where a system call has a number."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[target], value=value):
+                for name, one in pairs(target, value):
+                    called = NUMBERED.fullmatch(name.id)
+                    is_one = called is not None and called[1] in SystemCall.__members__
+                    if (is_one or "SYS_" in name.id) and is_number(one):
+                        yield node.lineno, f"the number of {name.id}"
+            case ast.Call(func=ast.Attribute(attr="syscall"), args=[first, *_]):
+                if is_number(first):
+                    yield node.lineno, "the number of a system call"
+
+
 def known(text: str) -> list[tuple[int, str]]:
     """What a file knows of x86-64."""
     tree = ast.parse(text)
     named = ((line, one) for line, word in words(tree) for one in found_in(word))
     return [*named, *sums(tree), *code(tree, text.encode().splitlines())]
+
+
+def known_in_c(text: str) -> list[tuple[int, str]]:
+    """The same of what is in C, but for what its comments say."""
+    bare = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    return [
+        (number, one)
+        for number, line in enumerate(bare.splitlines(), 1)
+        for one in (*found_in(line), *(found[0] for found in OF_C.finditer(line)))
+    ]
 
 
 def test_who_knows_x86_64_is_told() -> None:
@@ -124,6 +187,30 @@ def test_who_knows_x86_64_is_told() -> None:
         for file in FILES
         if str(file) not in may
         for line, what in known((ROOT / file).read_text())
+    ]
+    assert not wrong, "docs/extending/architecture.md does not name:\n" + "\n".join(wrong)
+
+
+def test_system_calls_have_their_numbers_in_one_file() -> None:
+    """So is each of them the same wherever it is made, and another processor brings one file."""
+    wrong = [
+        f"{file}:{line}: {what}"
+        for file in FILES
+        if file != NUMBERS
+        for line, what in calls(ast.parse((ROOT / file).read_text()))
+    ]
+    assert not wrong, "\n".join(wrong)
+    assert list(calls(ast.parse((ROOT / NUMBERS).read_text())))
+
+
+def test_what_of_c_and_assembler_knows_x86_64_is_told() -> None:
+    assert len(SOURCES) > 20
+    may = told()
+    wrong = [
+        f"{file}:{line}: {what}"
+        for file in SOURCES
+        if str(file) not in may
+        for line, what in known_in_c((ROOT / file).read_text())
     ]
     assert not wrong, "docs/extending/architecture.md does not name:\n" + "\n".join(wrong)
 
@@ -192,6 +279,49 @@ def test_one_place_of_a_floor_says_which_processor_it_is() -> None:
 )
 def test_what_is_seen(line: str) -> None:
     assert known(line), line
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["_MUNMAP = 11", "_SYS_MMAP, _RED = 9, 1", "SYS_STATX = 332", "libc.syscall(234, pid)"],
+)
+def test_what_is_seen_of_system_calls(line: str) -> None:
+    assert list(calls(ast.parse(line))), line
+
+
+@pytest.mark.parametrize(
+    "line", ["_ROOM = 11", "_MMAP = (0, 4096)", "libc.syscall(SystemCall.MUNMAP, base)"]
+)
+def test_what_is_none_of_system_calls(line: str) -> None:
+    assert not list(calls(ast.parse(line))), line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '__asm__ volatile("" ::: "memory");',
+        'asm("isb");',
+        "u64 rbp;",
+        "state->r12 = 0;",
+        "now = __rdtsc();",
+        "now = __builtin_ia32_rdtsc();",
+        "sum = _mm_add_epi32(a, b);",
+        "    rdfsbase rdx",
+        "#define SYS_FUTEX 202",
+        "if (code[0] == 0xe8)",
+        "pc = registers[REG_RIP];",
+        "#ifdef __x86_64__",
+    ],
+)
+def test_what_is_seen_in_c(line: str) -> None:
+    assert known_in_c(line), line
+
+
+@pytest.mark.parametrize(
+    "line", ["/* in rbp */", "u64 trip; // as rip", "system_call(SYS_FUTEX, 0);", "movable = 1;"]
+)
+def test_what_is_nothing_of_x86_64_in_c(line: str) -> None:
+    assert not known_in_c(line), line
 
 
 @pytest.mark.parametrize(

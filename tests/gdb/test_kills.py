@@ -174,7 +174,7 @@ leftbehind.references = led_to
 
 TELL_OF_THE_AGENT = """
 tables = app.session.remains.tables
-may = tables.get("may_read_fs")
+may = tables.get("may_read_pointer")
 print(f"agent: {bool(tables.is_measured)} {bool(may)} {tables.full_cost > 0}")
 """
 
@@ -191,7 +191,7 @@ def test_an_agent_that_had_not_measured_is_not_taken_over(calls: int, tmp_path: 
         start = "darc start handle --start-ops 100000000"
         commands = [f"source {INSIDE}", "source led_to.py", start, "with-app tell.py", "darc stop"]
         done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
-        may = procfs.may_read_fs(running.pid)
+        may = procfs.may_read_pointer(running.pid)
         assert f"agent: True {may} True" in done.gdb, done.gdb
         assert running.finish() == 0
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from darc.code.system_calls import SystemCall
 from darc.debuggee import journal
 from darc.debuggee.guardian import Guardian
 from darc.debuggee.procfs import children
@@ -129,9 +130,6 @@ def test_a_child_that_has_just_been_made(how: str) -> None:
             end(program)
 
 
-_TGKILL = 234
-
-
 def test_a_thread_that_has_not_taken_its_stop_yet(tmp_path: Path) -> None:
     """Here it waits for its child of a vfork; on a busy machine one that has not run since."""
     fifo = tmp_path / "fifo"
@@ -140,7 +138,9 @@ def test_a_thread_that_has_not_taken_its_stop_yet(tmp_path: Path) -> None:
         try:
             wait_until(lambda: state(program.pid) == "D")
             guardian = Guardian(program.pid)
-            ctypes.CDLL(None).syscall(_TGKILL, program.pid, program.pid, int(signal.SIGSTOP))
+            ctypes.CDLL(None).syscall(
+                SystemCall.TGKILL, program.pid, program.pid, int(signal.SIGSTOP)
+            )
             os.close(guardian._pipe)
             wait_until(lambda: not guardians(program.pid))
             fifo.open("w").close()

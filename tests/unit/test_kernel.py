@@ -336,9 +336,9 @@ def test_what_a_killed_debugger_made_writable(protects: int, left: bool) -> None
 
 def test_the_processor_that_kgdb_has_stopped() -> None:
     machine = Machine()
-    assert machine.gdbstub().gs_base() == 0x8000
+    assert machine.gdbstub().per_cpu_base() == 0x8000
     with pytest.raises(TargetError, match="has not stopped a processor"):
-        Machine(active=-1).gdbstub().gs_base()
+        Machine(active=-1).gdbstub().per_cpu_base()
 
 
 @pytest.mark.parametrize(
@@ -477,7 +477,7 @@ def test_where_a_task_takes_its_registers_from_its_stack(code: str, passed_by: i
 
 def test_the_same_kernel_behind_the_gdbstub_of_its_machine() -> None:
     found = Machine(connected=0).gdbstub()
-    assert (found.name, found.gs_base()) == ("QEMU", 0x9000)
+    assert (found.name, found.per_cpu_base()) == ("QEMU", 0x9000)
     assert found.is_quiet(1 << 31)
     assert not found.is_quiet(1)
     assert not found.unlock(Machine.LARGE, 5)

@@ -115,7 +115,7 @@ class World:
         self.tables = AgentMemory(
             blob, 0, layout, lambda at, size: bytes(memory[at : at + size]), write
         )
-        self.tables.write_control(2, blob.constants["DARC_BY_FS"], 0)
+        self.tables.write_control(2, blob.constants["DARC_BY_STORAGE"], 0)
         self.target = FakeTarget()
         self.notes: list[str] = []
         self.heard: list[str] = []

@@ -1,0 +1,8 @@
+"""Which processor's system calls they are: those who read no code ask here, without a decoder."""
+
+from __future__ import annotations
+
+from darc.code import x86_64_system_calls
+
+SystemCall = x86_64_system_calls.SystemCall
+MAKING_CHILDREN = x86_64_system_calls.MAKING_CHILDREN
