@@ -19,7 +19,9 @@ from darc.code.processor import (
     GENERAL,
     PROGRAM_COUNTER,
     RESULT,
+    RETURN,
     STACK_POINTER,
+    SYSTEM_CALL,
     call_by_hand,
     free_slot,
     without_traps,
@@ -33,7 +35,6 @@ from darc_lldb import registers, signals, standing
 _BELOW = 1024
 """How far below the stack pointer a call begins: further than any red zone."""
 
-_RETURN = b"\xc3"
 _PATIENCE_SECONDS = 60
 _ENDS = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateExited, lldb.eStateDetached)
 
@@ -183,8 +184,8 @@ class ThreadCall:
         original = self._read(place, 1)
         known.SetShouldSuppress(number, True)
         try:
-            self._note(Place(place, original, _RETURN))
-            self._write(place, _RETURN)
+            self._note(Place(place, original, RETURN))
+            self._write(place, RETURN)
             self._write(call.slot, call.return_address())
             registers.write_all(self._thread, {STACK_POINTER: call.slot, PROGRAM_COUNTER: place})
             self._run_to(self._back)
@@ -197,8 +198,8 @@ class ThreadCall:
         done that, but forgets about it in the call."""
         if saved[RESULT] not in detour.RESTARTED:
             return {}
-        size = len(detour.SYSTEM_CALL)
-        if self._read(saved[PROGRAM_COUNTER] - size, size) != detour.SYSTEM_CALL:
+        size = len(SYSTEM_CALL)
+        if self._read(saved[PROGRAM_COUNTER] - size, size) != SYSTEM_CALL:
             return {}
         number = registers.read_system_call(self._process, self._thread)
         again = detour.restarted({**saved, "orig_rax": number})

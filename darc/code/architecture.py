@@ -164,7 +164,7 @@ class FunctionCode(Generic[Own_co]):
 
 @dataclass(frozen=True)
 class Prologue(Generic[Own_co]):
-    """The instructions at a function's entry that a 5-byte jump displaces."""
+    """The instructions at a function's entry that a jump displaces."""
 
     entry: int
     instructions: tuple[Own_co, ...]
@@ -239,6 +239,8 @@ class CodeReader(Protocol[Own]):
     """The instruction that debuggers write where a program is to stop, a single byte."""
     SYSTEM_CALL: bytes
     """The instruction that calls the kernel."""
+    RETURN: bytes
+    """The instruction that returns."""
     SIGNAL_RETURN: bytes
     """What a signal's handler returns to, which lets the kernel take up what that interrupted."""
     CONTEXT_RETURN: bytes

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from signal import SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP, Signals
 
 from darc.code.frame_rule import WORD
-from darc.code.processor import ARGUMENTS, FLAGS, SCRATCH, SYSTEM_CALL_ARGUMENTS
+from darc.code.processor import ARGUMENTS, FLAGS, SCRATCH, SYSTEM_CALL, SYSTEM_CALL_ARGUMENTS
 from darc.code.system_calls import SystemCall
 from darc.model.errors import TargetError
 from darc.target.target import Region
@@ -49,7 +49,7 @@ _SET_HALF = {
     "rax": b"\xb8", "rcx": b"\xb9", "rdx": b"\xba", "rsi": b"\xbe", "rdi": b"\xbf",
     "r8": b"\x41\xb8", "r9": b"\x41\xb9", "r10": b"\x41\xba", "r11": b"\x41\xbb", "rsp": b"\xbc",
 }  # fmt: skip
-_CALL_RAX, SYSTEM_CALL = b"\xff\xd0", b"\x0f\x05"
+_CALL_RAX = b"\xff\xd0"
 _TOUCH = b"\x48\x89\x04\x24\x48\x89\x44\x24\x28"  # mov [rsp], rax; mov [rsp+40], rax
 _KEEP_RESULT = b"\x48\x89\x44\x24\x08"  # mov [rsp+8], rax
 _PUSH_WORD, _POP_FLAGS = b"\x68", b"\x9d"

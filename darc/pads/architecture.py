@@ -1,12 +1,11 @@
 """What darc asks of a processor's pads, and the values that it speaks of.
 
-See :mod:`darc.code.architecture` for all that a second architecture brings. Not asked for here are
-landings (:mod:`darc.pads.returns`) and waypoints (:mod:`darc.pads.waypoints`), which are x86-64's.
+See :mod:`darc.code.architecture` for all that a second architecture brings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -146,21 +145,25 @@ class PadWriter(Protocol[Own_contra]):
         jump or a function's entry, jumps to) ``target``.
 
         Raises:
-            OutOfReachError: ``target`` is more than 2 GiB away.
+            OutOfReachError: ``target`` is too far away.
         """
+
+    def measured_call(self, kind: CallKind, address: int, target: int) -> bytes:
+        """The call at ``address`` in whose place ``darc_calibrate_once`` of the agent calls a pad:
+        of ``target``, or through the register in which it has that."""
 
     def patch_short_site(self, site: Site[Own_contra], target: int) -> bytes:
         """The patch of a site that has no room for a long jump.
 
         Raises:
-            OutOfReachError: ``target`` is more than 127 bytes away.
+            OutOfReachError: ``target`` is too far away for a short jump.
         """
 
-    def patch_short(self, address: int, target: int, condition: int | None = None) -> bytes:
-        """A two-byte jump at ``address``, upon ``condition`` if one is given.
+    def patch_short(self, address: int, target: int) -> bytes:
+        """The shortest jump (``SHORT_JUMP``), at ``address``.
 
         Raises:
-            OutOfReachError: ``target`` is more than 127 bytes away.
+            OutOfReachError: ``target`` is too far away for a short jump.
         """
 
     def patch_relay(self, relay: Relay[Own_contra], target: int, displaced: int | None) -> bytes:
@@ -170,5 +173,72 @@ class PadWriter(Protocol[Own_contra]):
         """The patch of a tail jump, conditional or not.
 
         Raises:
-            OutOfReachError: ``target`` is more than 2 GiB away.
+            OutOfReachError: ``target`` is too far away.
         """
+
+
+class CellWriter(Protocol):
+    """Writes the cells of return landings (see :mod:`darc.pads.returns`). ``code`` is that of a
+    whole one, which stands at ``cell``."""
+
+    UNUSED: bytes
+    """One that nothing leads to."""
+    RETIRED: bytes
+    """What retired cells call: it puts the program's own return address in the place of the cell's,
+    and goes on to what stands behind the return there."""
+
+    def of_site(self, call: bytes, cell: int, word: int, pad: int) -> bytes:
+        """A site's: ``call`` ends where is returned to; then what stands at ``word`` is where the
+        caller goes on, and ``pad`` is next."""
+
+    def of_caller(self, cell: int, word: int, body: int, common: int) -> bytes:
+        """One of f0's callers: what stands at ``body`` is called; then as above, and ``common`` is
+        next. It may be moved together with all of these."""
+
+    def returning(self, code: bytes) -> bytes:
+        """The same cell, which goes nowhere any more, but returns."""
+
+    def with_called(self, code: bytes, cell: int, called: int) -> bytes | None:
+        """One that returns, with what it ``called`` behind the return; ``None``: that is too far
+        away."""
+
+    def called_behind(self, code: bytes, cell: int) -> int:
+        """What stands there behind the return."""
+
+    def called(self, code: bytes, cell: int) -> int | None:
+        """What a site's cell calls directly; ``None``: it does not."""
+
+    def calling(self, code: bytes, cell: int, target: int) -> bytes:
+        """The same of one that does, which calls ``target``."""
+
+    def slot_in_cell(self, part: int, stack: int, *, is_callers: bool) -> int:
+        """The slot of the call that a thread makes or has made in a cell, so many bytes from its
+        begin, where its stack pointer is ``stack``; ``is_callers``: it is one of f0's callers."""
+
+    def slot_in_retired(self, part: int, stack: int) -> int:
+        """The same within :attr:`RETIRED`."""
+
+    def slot_in_common(self, part: int, stack: int) -> int:
+        """The same within what f0's cells lead to (:meth:`PadWriter.landed`)."""
+
+
+class WaypointWriter(Protocol):
+    """Writes jumps that share their last bytes with what was there before, and the waypoints that
+    these lead to (see :mod:`darc.pads.waypoints`)."""
+
+    SIZE: int
+    """Bytes of memory in which sites find waypoints."""
+
+    def places(self, end: int, nop: int, base: int, size: int) -> Iterator[int]:
+        """Where a jump that ends at ``end`` may lead, in the memory from ``base`` on, if its last
+        ``nop`` bytes are to do no harm."""
+
+    def is_used(self, code: bytes) -> bool:
+        """Whether a waypoint begins with ``code``, a single byte."""
+
+    def waypoint(self, address: int, target: int) -> bytes:
+        """The one at ``address`` that leads on to ``target``."""
+
+    def punned(self, length: int, end: int, target: int) -> bytes:
+        """What is written over a site and its nop, ``length`` bytes up to ``end``, to lead to
+        ``target``, one of the :meth:`places`."""

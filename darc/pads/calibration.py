@@ -13,13 +13,10 @@ from darc.agent.compiled import Blob
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import Node, Route
 from darc.code.architecture import Prologue, Site
-from darc.code.processor import FRAME_AT_ENTRY, decode
+from darc.code.processor import FRAME_AT_ENTRY, PATCH_LENGTH, RETURN, decode
 from darc.model.ftree import CallKind
 from darc.pads import processor as pads
 from darc.pads.areas import Area
-
-_RETURN = b"\xc3"
-_CALL_RBX = b"\xff\xd3"  # where darc_calibrate_once has what it calls
 
 
 class _Cost(NamedTuple):
@@ -138,14 +135,12 @@ class Calibration:
         """The number and the pad of a site that calls, or jumps to, ``target``, as if it were the
         one in ``darc_calibrate_once``; ``route`` is its only one."""
         area, back = self._area, self._foothold.symbol("darc_calibrate_back")
-        code = pads.patch_bytes(CallKind.DIRECT, area.base, 5, target)
-        if kind is CallKind.INDIRECT:
-            code = _CALL_RBX
+        code = pads.measured_call(kind, area.base, target)
         site = Site(
             address=area.base,
             kind=kind,
             patch=area.base,
-            length=5,
+            length=PATCH_LENGTH,
             back=back,
             target=None if kind is CallKind.INDIRECT else target,
             pointer=None,
@@ -181,8 +176,8 @@ class Calibration:
         """See :meth:`~darc.pads.foothold.Foothold.calibrate_members`."""
         tables = self._tables
         nothing, index = self._foothold.symbol("darc_nothing"), self._foothold.new_index()
-        (back,) = decode(_RETURN, nothing)
-        prologue = Prologue(nothing, (back,), len(_RETURN), _RETURN)
+        (back,) = decode(RETURN, nothing)
+        prologue = Prologue(nothing, (back,), len(RETURN), RETURN)
         area, data = self._area, tables.sites.address(index)
         lands, stubs = area.landings is not None, self._foothold.stubs
         origin, pad = self._foothold.place(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import cast
 
 from darc.code.x86_64 import Instruction
-from darc.pads import x86_64
+from darc.pads import x86_64, x86_64_cells, x86_64_waypoints
+from darc.pads.architecture import CellWriter, PadWriter, WaypointWriter
 from darc.pads.architecture import F0Code as F0Code
 from darc.pads.architecture import OutOfReachError as OutOfReachError
 from darc.pads.architecture import Pad as Pad
-from darc.pads.architecture import PadWriter
 from darc.pads.architecture import Sieve as Sieve
 from darc.pads.architecture import Stubs as Stubs
 
@@ -17,6 +17,8 @@ _OWN: PadWriter[Instruction] = x86_64
 
 WRITER = cast("PadWriter", _OWN)
 """It is given the instructions of the same processor's reader alone."""
+CELLS: CellWriter = x86_64_cells
+WAYPOINTS: WaypointWriter = x86_64_waypoints
 
 BLOCK, NEAR = WRITER.BLOCK, WRITER.NEAR
 call_pad = WRITER.call_pad
@@ -27,6 +29,7 @@ relay_pad = WRITER.relay_pad
 landing_call = WRITER.landing_call
 landed = WRITER.landed
 patch_bytes = WRITER.patch_bytes
+measured_call = WRITER.measured_call
 patch_short_site = WRITER.patch_short_site
 patch_short = WRITER.patch_short
 patch_relay = WRITER.patch_relay

@@ -4,12 +4,9 @@ A return address that darc has put on a stack may be copied out (by greenlet, li
 whose coroutines share a stack) and come back at any time: over another frame, after the analysis,
 after the debugger's end. So each leads to a *landing* of its own, a cell of code and a word with
 the program's own return address, which never changes: whoever has the one finds the other by
-arithmetic, and the cell alone takes the way back::
-
-    site's cell     call target             f0's cell       lea rsp, [rsp + 8]
-                                                            call [rip + body]
-    back            push [rip + word]       back            push [rip + word]
-                    jmp its pad                             jmp common
+arithmetic, and the cell alone takes the way back. A site's cell makes the call, pushes the word and
+jumps to the site's pad; one of f0's calls the function's body, pushes the word and jumps to what is
+common to all of them.
 
 The same call site gets the same cell again, and so do f0 and the address that it returns to, in
 later analyses too. A cell contains the call, so that the processor's prediction of returns is
@@ -18,11 +15,7 @@ the agent, its tables and the pads are not needed any more, and where no thread 
 they may be unmapped. The landings stay for the process's life. A thread that stands in the agent or
 a pad then is yet to make its call, when no unwinder knows of landings any more: what is called is
 put behind the ``ret``, and the call leads to code that puts the program's own return address in the
-place of the cell's (:data:`_RETIRED`)::
-
-    retired back    push [rip + word]
-                    ret
-                    .long what is called - here
+place of the cell's. What cells are made of is the processor's: :data:`~darc.pads.processor.CELLS`.
 
 They are at the front of an area, in three parts, each on pages of its own: cells, words, and
 what f0's cells call. The cells of f0's callers are claimed by the agent (``claim_landing``
@@ -40,6 +33,7 @@ from dataclasses import dataclass
 from darc.agent import compiled
 from darc.agent.layout import words
 from darc.pads import processor as pads
+from darc.pads.processor import CELLS
 from darc.target.memory import PAGE
 from darc.target.target import Target
 
@@ -58,31 +52,6 @@ _COMMON = 64
 
 _RETIRED = 320
 """Where the code is that retired cells call."""
-
-_TO_CALLED = (
-    b"\x50\x51"  # push rax; push rcx
-    b"\x48\x8b\x44\x24\x10"  # mov rax, [rsp + 16]: where the cell is returned to
-    b"\x48\x63\x48\x02"  # movsxd rcx, dword ptr [rax + 2]: of the push there
-    b"\x48\x8b\x4c\x08\x06"  # mov rcx, [rax + rcx + 6]: the program's own return address
-    b"\x48\x89\x4c\x24\x10"  # mov [rsp + 16], rcx
-    b"\x48\x63\x48\x07"  # movsxd rcx, dword ptr [rax + 7]: behind the ret
-    b"\x48\x8d\x44\x08\x0b"  # lea rax, [rax + rcx + 11]: what is called
-    b"\x59"  # pop rcx
-    b"\x48\x87\x04\x24"  # xchg rax, [rsp]
-    b"\xc3"  # ret
-)
-"""It leaves registers and flags as they are."""
-
-_SLOT_WITHIN = {0: 0, 1: 8, 32: 8, 36: 0}
-"""How far above the stack pointer the slot is at some places in it; 16 at all others."""
-
-_DIRECT = b"\xcc" * (_BACK - 5) + b"\xe8"
-"""How a site's cell begins whose call is a direct one."""
-
-_ON = _BACK + 6
-"""Where a cell's last instruction is."""
-
-_RETURN = b"\xc3"
 
 WRITABLE = range(_WORDS, _BODIES + 8 * (_COUNT - _CALLERS))
 """Which part of :data:`SIZE` the program must be able to write, in whole pages."""
@@ -161,7 +130,7 @@ class ReturnLandings:
             known[back] = number
             self._fresh.add(self._cell(number))
             self._target.memory.write(self._word(number), struct.pack("<Q", back))
-            self._target.memory.write(self._cell(number), b"\xcc" * _CELL)
+            self._target.memory.write(self._cell(number), CELLS.UNUSED)
         return self._cell(known[back])
 
     def returns_to(self, cell: int) -> int:
@@ -172,7 +141,7 @@ class ReturnLandings:
         """A site's cell begins with ``call``, which ends where is returned to, and leads on to
         ``pad``, which is written already."""
         number = (cell - self.base) // _CELL
-        code = call.rjust(_BACK, b"\xcc") + _pushed(number) + _jump(cell + _CELL, pad)
+        code = CELLS.of_site(call, cell, self._word(number), pad)
         if cell in self._fresh:  # no call comes back to it before its site's patch, written last
             self._fresh.remove(cell)
             self._target.memory.write(cell, code)
@@ -233,21 +202,20 @@ class ReturnLandings:
             return self._back(number) or None
         return self.own(word)
 
-    def caller(self, pc: int, rsp: int) -> tuple[int, int] | None:
+    def caller(self, pc: int, stack: int) -> tuple[int, int] | None:
         """As :meth:`darc.pads.foothold.Foothold.caller`, for a thread or frame here."""
         if not self.base <= pc < self.base + _WORDS:
             return None
         number, part = divmod(pc - self.base, _CELL)
         if number >= _SITES:
-            enters = number >= _CALLERS and part == _ENTER
-            slot = rsp if enters or part >= _ON else rsp - 8
+            slot = CELLS.slot_in_cell(part, stack, is_callers=number >= _CALLERS)
             back = self._back(number)
             return (slot, back) if back else None
-        if pc - self.base in range(_RETIRED, _RETIRED + len(_TO_CALLED)):
-            slot = rsp + _SLOT_WITHIN.get(pc - self.base - _RETIRED, 16)
+        if pc - self.base in range(_RETIRED, _RETIRED + len(CELLS.RETIRED)):
+            slot = CELLS.slot_in_retired(pc - self.base - _RETIRED, stack)
             word = self._read(slot)
             return slot, self.own(word) or word
-        slot = rsp if pc == self.base + _COMMON else rsp + 8
+        slot = CELLS.slot_in_common(pc - self.base - _COMMON, stack)
         return slot, self._read(slot)
 
     # ------------------------------------------------------------------ the end
@@ -259,19 +227,18 @@ class ReturnLandings:
         where that is known: f0's, and direct calls."""
         low, stub, bodies = self.base, self.base + _RETIRED, self._raw_bodies()
         code = bytearray(self._target.memory.read(low, _WORDS))
-        code[_RETIRED : _RETIRED + len(_TO_CALLED)] = _TO_CALLED
+        code[_RETIRED : _RETIRED + len(CELLS.RETIRED)] = CELLS.RETIRED
         for number in self._used():
             at = number * _CELL
-            code[at + _ON : at + _ON + 1] = _RETURN
-            called = self._called(code, bodies, number)
-            rest = (called or 0) - (low + at + _CELL)
-            if called in (None, stub) or not -(1 << 31) <= rest < 1 << 31:
-                continue
-            code[at + _ON + 1 : at + _CELL] = struct.pack("<i", rest)
-            if number < _CALLERS:
-                code[at + _BACK - 4 : at + _BACK] = _distance(at + _BACK, _RETIRED)
-            else:
-                bodies[number - _CALLERS] = stub
+            cell = CELLS.returning(bytes(code[at : at + _CELL]))
+            called = self._called(cell, bodies, number)
+            if called is not None and called != stub:
+                known = CELLS.with_called(cell, low + at, called)
+                if known is not None and number < _CALLERS:
+                    cell = CELLS.calling(known, low + at, stub)
+                elif known is not None:
+                    cell, bodies[number - _CALLERS] = known, stub
+            code[at : at + _CELL] = cell
         callers = [back or _TAKEN for back in self._callers()]
         for page in sorted({0, *self._pages_of_cells()}):
             self._target.memory.write(low + page, bytes(code[page : page + PAGE]))
@@ -279,16 +246,12 @@ class ReturnLandings:
         self._write_callers(callers)
         self._write_bodies([body or _TAKEN for body in bodies])
 
-    def _called(self, code: bytearray, bodies: Sequence[int], number: int) -> int | None:
-        """What a cell calls, where that is known from it."""
+    def _called(self, code: bytes, bodies: Sequence[int], number: int) -> int | None:
+        """What a cell calls, where that is known from its code."""
         if number >= _CALLERS:
             body = bodies[number - _CALLERS]
             return body if body > _TAKEN else None
-        at = number * _CELL
-        if code[at : at + len(_DIRECT)] != _DIRECT:
-            return None
-        (distance,) = struct.unpack_from("<i", code, at + _BACK - 4)
-        return self.base + at + _BACK + int(distance)
+        return CELLS.called(code, self._cell(number))
 
     def forget(self, is_gone: Callable[[int], bool]) -> None:
         """F0's cells that would call a place of which ``is_gone`` says so call nothing: others may
@@ -377,9 +340,8 @@ class ReturnLandings:
             if body == _TAKEN:
                 bodies[index] = 0
             elif body == stub:
-                end = _CELL * (index + 1)
-                (rest,) = struct.unpack_from("<i", cells, end - 4)
-                bodies[index] = first + end + int(rest)
+                at = _CELL * index
+                bodies[index] = CELLS.called_behind(cells[at : at + _CELL], first + at)
         return bodies
 
     def _callers(self) -> list[int]:
@@ -431,22 +393,8 @@ def _of_callers() -> bytes:
 
 
 def _of_caller(number: int) -> bytes:
-    cell, body = _CELL * number, _BODIES + 8 * (number - _CALLERS)
-    code = b"\xcc" * _ENTER + b"\x48\x8d\x64\x24\x08"  # lea rsp, [rsp + 8]
-    code += b"\xff\x15" + _distance(cell + _BACK, body) + _pushed(number)
-    return code + _jump(cell + _CELL, _COMMON)
-
-
-def _pushed(number: int) -> bytes:
-    return b"\xff\x35" + _distance(_CELL * number + _ON, _WORDS + 8 * number)
-
-
-def _distance(end: int, to: int) -> bytes:
-    return struct.pack("<i", to - end)
-
-
-def _jump(end: int, to: int) -> bytes:
-    return b"\xe9" + _distance(end, to)
+    word, body = _WORDS + 8 * number, _BODIES + 8 * (number - _CALLERS)
+    return CELLS.of_caller(_CELL * number, word, body, _COMMON)
 
 
 Own = Callable[[int], int | None]

@@ -641,26 +641,40 @@ def patch_bytes(kind: CallKind | None, address: int, length: int, target: int) -
     return b"\xe9" + struct.pack("<i", distance) + b"\x90" * (length - 5)
 
 
+_CALL_RBX = b"\xff\xd3"  # where darc_calibrate_once has what it calls
+
+
+def measured_call(kind: CallKind, address: int, target: int) -> bytes:
+    """The call at ``address`` in whose place ``darc_calibrate_once`` calls a pad."""
+    if kind is CallKind.INDIRECT:
+        return _CALL_RBX
+    return patch_bytes(CallKind.DIRECT, address, PATCH_LENGTH, target)
+
+
 def patch_short_site(site: Site[Instruction], target: int) -> bytes:
     """The patch of a site that has no room for a long jump.
 
     Raises:
         OutOfReachError: ``target`` is more than 127 bytes away.
     """
-    condition = _condition(site) if _is_conditional(site) else None
-    return patch_short(site.address, target, condition)
+    if _is_conditional(site):
+        return _short_jump(site.address, target, 0x70 | _condition(site))
+    return _short_jump(site.address, target)
 
 
-def patch_short(address: int, target: int, condition: int | None = None) -> bytes:
-    """A two-byte jump at ``address``, upon ``condition`` if one is given.
+def patch_short(address: int, target: int) -> bytes:
+    """A two-byte jump at ``address``.
 
     Raises:
         OutOfReachError: ``target`` is more than 127 bytes away.
     """
+    return _short_jump(address, target)
+
+
+def _short_jump(address: int, target: int, opcode: int = 0xEB) -> bytes:
     distance = target - (address + SHORT_JUMP)
     if not -128 <= distance < 128:
         raise OutOfReachError(f"{target:#x} is too far from {address:#x} for a short jump")
-    opcode = 0xEB if condition is None else 0x70 | condition
     return bytes([opcode]) + struct.pack("<b", distance)
 
 
