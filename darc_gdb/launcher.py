@@ -42,7 +42,7 @@ def main() -> None:
         from darc.app.launching import launch
     except KeyboardInterrupt:  # a busy machine takes a while to import that
         sys.exit(130)
-    launch(_become_gdb)
+    launch("darc-gdb", _find)
 
 
 def loading(gdb: str) -> tuple[list[str], dict[str, str]]:
@@ -52,17 +52,12 @@ def loading(gdb: str) -> tuple[list[str], dict[str, str]]:
     return [gdb, "-iex", f"source {LOAD}"], {PYTHONPATH: os.pathsep.join(package_folders())}
 
 
-def _become_gdb() -> None:
+def _find() -> tuple[list[str], dict[str, str]] | str:
+    """How to start gdb, or why it cannot load darc."""
     gdb = shutil.which("gdb")
-    trouble = "gdb is not installed: apt install gdb" if gdb is None else why_not(gdb)
-    if gdb is None or trouble is not None:
-        from darc.views.words import message
-
-        sys.exit(message(f"darc-gdb: {trouble}"))
-    command, changed = loading(gdb)
-    from darc.app.launching import become
-
-    become([*command, *sys.argv[1:]], changed)
+    if gdb is None:
+        return "gdb is not installed: apt install gdb"
+    return why_not(gdb) or loading(gdb)
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ def main() -> None:
         from darc.app.launching import launch
     except KeyboardInterrupt:  # a busy machine takes a while to import that
         sys.exit(130)
-    launch(_become_lldb)
+    launch("darc-lldb", _find)
 
 
 def loading(lldb: str, chosen: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
@@ -141,16 +141,10 @@ def loading(lldb: str, chosen: Mapping[str, str]) -> tuple[list[str], dict[str, 
     return [lldb, "-O", f'command script import "{quoted}"'], changed
 
 
-def _become_lldb() -> None:
+def _find() -> tuple[list[str], dict[str, str]] | str:
+    """How to start an lldb, or why none can load darc."""
     usable = find_usable()
-    if isinstance(usable, str):
-        from darc.views.words import message
-
-        sys.exit(message(f"darc-lldb: {usable}"))
-    command, changed = loading(*usable)
-    from darc.app.launching import become
-
-    become([*command, *sys.argv[1:]], changed)
+    return usable if isinstance(usable, str) else loading(*usable)
 
 
 if __name__ == "__main__":

@@ -81,16 +81,21 @@ debugger, in the programs that it runs and in all that these begin, whose pipeli
 """
 
 
-def become(command: Sequence[str], changed: Mapping[str, str]) -> None:
-    """This process is that debugger from now on, with ``changed`` in its environment."""
-    for number in _IGNORED_BY_PYTHON:
-        signal.signal(number, signal.SIG_DFL)
-    os.execve(command[0], list(command), {**os.environ, **changed})
-
-
-def launch(main: Callable[[], None]) -> None:
-    """``main``; Ctrl-C ends it without a word."""
+def launch(name: str, find: Callable[[], tuple[Sequence[str], Mapping[str, str]] | str]) -> None:
+    """This process, which was called as ``name``, is from now on the debugger that ``find`` tells
+    of: how to start it so that it loads darc, and what to set in its environment; or why there is
+    none, which ends this with status 1 and one line. Ctrl-C ends it without a word."""
     try:
-        main()
+        found = find()
+        if isinstance(found, str):
+            sys.exit(message(f"{name}: {found}"))
+        _become(*found)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def _become(command: Sequence[str], changed: Mapping[str, str]) -> None:
+    """With the arguments that this process has, and ``changed`` in its environment."""
+    for number in _IGNORED_BY_PYTHON:
+        signal.signal(number, signal.SIG_DFL)
+    os.execve(command[0], [*command, *sys.argv[1:]], {**os.environ, **changed})

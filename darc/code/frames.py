@@ -263,12 +263,15 @@ class FrameDescriptions:
         start = address + offset + 8 + distance
         return start, start + size
 
-    @functools.lru_cache(maxsize=64)  # noqa: B019
+    @functools.lru_cache(maxsize=4096)  # noqa: B019
     @where_damaged(False)
     def _is_usual(self, offset: int) -> bool:
-        """Whether the common entry there tells addresses as compilers do."""
+        """Whether the entries that belong to the common one there are as :data:`_USUAL` has
+        them."""
         assert self._tables is not None
-        return _is_usual(self._tables[0], offset)
+        parsed = _entry(self._tables[0], offset)
+        encoding = isinstance(parsed, CIE) and parsed.augmentation_dict.get("FDE_encoding")
+        return bool(encoding == _PCREL_SDATA4)
 
     @functools.cached_property
     def _fde_starts(self) -> array[int]:
@@ -305,6 +308,30 @@ class FrameDescriptions:
         count = min(struct.unpack_from("<I", table, 8)[0], (len(table) - 12) // 8)
         return info, section.address, table, count, header.address
 
+    def _scan(self) -> list[tuple[int, int, FDE | int]] | None:
+        """Start, end and offset of each entry of .eh_frame, where all have the form that compilers
+        give them; ``None``: they have not. pyelftools alone takes a second for each megabyte."""
+        assert self._tables is not None
+        info, address = self._tables[:2]
+        info.stream.seek(0)
+        data = info.stream.read()
+        found: list[tuple[int, int, FDE | int]] = []
+        at = 0
+        while at + 16 <= len(data):
+            length, above, distance, size = _USUAL.unpack_from(data, at)
+            if length == 0:
+                at += 4
+                continue
+            if length >= len(data) - at:
+                return None  # also the mark of 64 bits
+            if above:
+                if not self._is_usual(at + 4 - above):
+                    return None
+                start = address + at + 8 + distance
+                found.append((start, start + size, at))
+            at += 4 + length
+        return found
+
     @functools.cached_property
     @where_damaged(list)
     def _all_fdes(self) -> list[tuple[int, int, FDE | int]]:
@@ -313,11 +340,10 @@ class FrameDescriptions:
         found: list[tuple[int, int, FDE | int]] = []
         entries: list[Any] = []
         if self._tables is not None:
-            info, address = self._tables[:2]
-            scanned = _scan(info, address)
+            scanned = self._scan()
             if scanned:
                 return sorted(scanned)
-            entries = info.get_entries()
+            entries = self._tables[0].get_entries()
         for headers in (self._headers, self._debug_file.headers):
             elf = None if entries or headers is None else _with_dwarf(headers)
             if elf is not None:
@@ -352,40 +378,6 @@ def _entry(info: CallFrameInfo, offset: int) -> object:
     to all, which takes a second for each megabyte; what it is asked for instead is looked for
     above, as readers of damaged files keep to themselves what is missing."""
     return info._parse_entry_at(offset)
-
-
-def _scan(info: CallFrameInfo, address: int) -> list[tuple[int, int, FDE | int]] | None:
-    """Start, end and offset of each entry of .eh_frame, where all have the form that compilers
-    give them; ``None``: they have not. pyelftools alone takes a second for each megabyte."""
-    info.stream.seek(0)
-    data = info.stream.read()
-    found: list[tuple[int, int, FDE | int]] = []
-    is_usual: dict[int, bool] = {}
-    at = 0
-    while at + 16 <= len(data):
-        length, above, distance, size = _USUAL.unpack_from(data, at)
-        if length == 0:
-            at += 4
-            continue
-        if length >= len(data) - at:
-            return None  # also the mark of 64 bits
-        if above:
-            common = at + 4 - above
-            if common not in is_usual:
-                is_usual[common] = _is_usual(info, common)
-            if not is_usual[common]:
-                return None
-            start = address + at + 8 + distance
-            found.append((start, start + size, at))
-        at += 4 + length
-    return found
-
-
-def _is_usual(info: CallFrameInfo, common: int) -> bool:
-    """Whether the entries that belong to the common one there are as :data:`_USUAL` has them."""
-    parsed = _entry(info, common)
-    encoding = isinstance(parsed, CIE) and parsed.augmentation_dict.get("FDE_encoding")
-    return bool(encoding == _PCREL_SDATA4)
 
 
 def _with_dwarf(headers: Headers) -> ELFFile | None:

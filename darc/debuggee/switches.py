@@ -27,11 +27,11 @@ from types import TracebackType
 
 from darc.debuggee import clock, perf, procfs
 from darc.debuggee import switch_history as history
-from darc.debuggee.perf import Ring, Switch
+from darc.debuggee.perf import Ring, Switch, Waking
 from darc.debuggee.quota import Quota
 from darc.debuggee.switch_history import Growth, Interval, Queued
 from darc.debuggee.switchwatch import OffWatch
-from darc.debuggee.wakers import OTHER_IDS, Wakers, why_refused
+from darc.debuggee.wakers import OTHER_IDS, Wakers, told, why_refused
 from darc.debuggee.whoran import WhoRan
 from darc.model.errors import UnsupportedError
 from darc.model.offtimes import OffTimes
@@ -493,11 +493,12 @@ class Switches(OffWatch):
         return lambda thread: thread or only
 
     def _off(self, thread: int, start: int, end: int, read: _Read) -> OffTimes | None:
-        seen = self._seen(thread, start, end, read)
+        wakings = self._wakings(thread, start, end)
+        seen = self._seen(thread, start, end, wakings, read)
         if seen is None:
             return None
         ready = [Interval(o.begin, o.end) for o in seen if o.reason is OffReason.READY]
-        wakers = self._wakers_of(thread, start, end)
+        wakers = self._wakers_of(wakings, start)
         off = tuple(self._in_cycles(seen, start, end))
         return OffTimes(
             tuple(replace(one, ran=tuple(self._ran(thread, one, wakers or ()))) for one in off),
@@ -508,14 +509,15 @@ class Switches(OffWatch):
 
     def _slept(self, thread: int, begin: int, since: int, end: int, read: _Read) -> OffTimes | None:
         """From ``since`` on, by what is known from ``begin`` on."""
-        seen = self._seen(thread, begin, end, read)
+        wakings = self._wakings(thread, begin, end)
+        seen = self._seen(thread, begin, end, wakings, read)
         if seen is None:
             return None
-        wakers = self._wakers_of(thread, since, end)
+        wakers = self._wakers_of(wakings, since)
         return OffTimes(tuple(self._in_cycles(seen, since, end)), wakers=wakers)
 
     def _seen(
-        self, thread: int, start: int, end: int, read: _Read
+        self, thread: int, start: int, end: int, wakings: Sequence[Waking], read: _Read
     ) -> tuple[history.OffTime, ...] | None:
         is_watched = self._follows or thread in self._watched
         if not thread or not is_watched or thread in self._missed:
@@ -533,25 +535,27 @@ class Switches(OffWatch):
                 stops=[s for s in self._stops if s.end >= long_around.begin and s.begin <= end_ns],
                 queued=tuple(self._queued.get(thread, ())),
                 tracer_queued=tuple(self._queued.get(0, ())),
-                wakings=self._wakings_of(thread, around),
+                wakings=told(wakings, self._tracer_process),
                 losses=[*losses, Interval(0, forgotten)],
             ),
             begin_ns - history.TOLERANCE_NS,
             end_ns + history.TOLERANCE_NS,
         )
 
-    def _wakings_of(self, thread: int, around: Interval) -> tuple[history.Woken, ...]:
-        wakers = self._wakers
-        return () if wakers is None else wakers.told(thread, *around, self._tracer_process)
+    def _wakings(self, thread: int, start: int, end: int) -> Sequence[Waking]:
+        """Those of a thread, as far as the kernel tells."""
+        if self._wakers is None:
+            return ()
+        begin_ns, end_ns = self._pairs.to_ns(start), self._pairs.to_ns(end)
+        return self._wakers.wakings(thread, begin_ns - _MARGIN_NS, end_ns + _MARGIN_NS)
 
-    def _wakers_of(self, thread: int, start: int, end: int) -> tuple[Event, ...] | None:
+    def _wakers_of(self, wakings: Sequence[Waking], start: int) -> tuple[Event, ...] | None:
+        """Who it was, from ``start`` on; ``None``: the kernel does not tell."""
         if self._wakers is None:
             return None
-        begin_ns, end_ns = (
-            self._pairs.to_ns(start) - _MARGIN_NS,
-            self._pairs.to_ns(end) + _MARGIN_NS,
-        )
-        return self._wakers.between(thread, begin_ns, end_ns, self._pairs.to_cycles)
+        begin_ns = self._pairs.to_ns(start) - _MARGIN_NS
+        later = (one for one in wakings if one.time >= begin_ns)
+        return self._wakers.events(later, begin_ns, self._pairs.to_cycles)
 
     def _in_cycles(self, found: Iterable[history.OffTime], start: int, end: int) -> Iterator[Off]:
         for off in found:

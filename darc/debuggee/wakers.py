@@ -13,7 +13,7 @@ import contextlib
 import os
 import struct
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -164,23 +164,18 @@ class Wakers:
         name = procfs.status(waking.process, waking.process).get("Name", "")
         known[waking.process] = _Process(name, _code(waking.process) if waking.pc else frozenset())
 
-    def between(
-        self, thread: int, begin: int, end: int, cycles: Callable[[int], int]
+    def events(
+        self, wakings: Iterable[Waking], begin: int, cycles: Callable[[int], int]
     ) -> tuple[Event, ...]:
-        """Who woke the thread from ``begin`` to ``end``, in ns of CLOCK_MONOTONIC_RAW, by time,
-        and who had woken these since ``begin``; ``cycles`` maps that to the time-stamp counter."""
+        """Who it was, each time, and who had woken these since ``begin``, in ns of
+        CLOCK_MONOTONIC_RAW; ``cycles`` maps that to the time-stamp counter."""
         if self._code is None:
             own = self._processes.get(self._pid)
             self._code = own.code if own is not None else _code(self._pid)
-        found = self._of(thread, begin, end)
-        return tuple(self._chain(one, begin, self._code, cycles) for one in found)
+        return tuple(self._chain(one, begin, self._code, cycles) for one in wakings)
 
-    def told(self, thread: int, begin: int, end: int, debugger: int) -> tuple[Woken, ...]:
-        """When the thread was woken in these times, in ns of CLOCK_MONOTONIC_RAW, and whether by
-        the process that has the id ``debugger``."""
-        return tuple(Woken(one.time, _is_by(one, debugger)) for one in self._of(thread, begin, end))
-
-    def _of(self, thread: int, begin: int, end: int) -> list[Waking]:
+    def wakings(self, thread: int, begin: int, end: int) -> list[Waking]:
+        """Of the thread from ``begin`` to ``end``, in ns of CLOCK_MONOTONIC_RAW, by time."""
         found: list[Waking] = []
         for chunk in self._chunks:
             if chunk.first <= end and chunk.last >= begin and (known := chunk.of_woken.get(thread)):
@@ -195,7 +190,7 @@ class Wakers:
         """A waking, with those before it that it may have come from."""
         wakings = [last]
         while len(wakings) < _MOST_IN_CHAIN and _is_by(one := wakings[-1], self._pid):
-            if not (before := self._of(one.thread, begin, one.time - 1)):
+            if not (before := self.wakings(one.thread, begin, one.time - 1)):
                 break
             wakings.append(before[-1])
         event: Event | None = None
@@ -227,6 +222,11 @@ class Wakers:
             by=by,
             is_outside=is_outside,
         )
+
+
+def told(wakings: Iterable[Waking], debugger: int) -> tuple[Woken, ...]:
+    """When that was, and whether the process has done it that has the id ``debugger``."""
+    return tuple(Woken(one.time, _is_by(one, debugger)) for one in wakings)
 
 
 def _is_by(one: Waking, process: int) -> bool:
