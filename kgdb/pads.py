@@ -15,7 +15,7 @@ from darc.model.errors import TargetError, UnsupportedError, UsageError
 from darc.model.parameters import Parameters
 from darc.pads.backend import BellOutcome, PadBackend, batch_size
 from darc.pads.foothold import Foothold
-from darc.pads.installer import clean_up, taken_out
+from darc.pads.restoring import clean_up, taken_out
 from darc.target.outcome import Outcome
 from kgdb import devices, tasks
 from kgdb.foothold import (

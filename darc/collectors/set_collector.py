@@ -24,8 +24,9 @@ from darc.collectors.setcount import SetCounting
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import DarcError, UnsupportedError
 from darc.model.ftree import Function
+from darc.pads.displacing import MAY_FAULT
 from darc.pads.foothold import Foothold
-from darc.pads.installer import MAY_FAULT, PadInstaller
+from darc.pads.installer import PadInstaller
 
 MOST_FUNCTIONS = 2000
 """Of one set."""

@@ -23,7 +23,7 @@ from darc.debuggee.leftbehind import (
 from darc.debuggee.references import interrupted
 from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import Function
-from darc.pads.installer import clean_up, taken_out
+from darc.pads.restoring import clean_up, taken_out
 from darc.target.target import Passage, Target
 
 

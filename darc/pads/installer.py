@@ -9,24 +9,15 @@ through one.
 from __future__ import annotations
 
 import contextlib
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from darc.agent import compiled
-from darc.agent.memory import AgentMemory
-from darc.agent.rows import PatchedSite
-from darc.code.architecture import FunctionCode, Instruction, Prologue, Site
+from darc.code.architecture import FunctionCode, Site
 from darc.code.notrace import why_notrace
-from darc.code.patchable import SHARED
 from darc.code.processor import (
     PATCH_LENGTH,
     SHORT_JUMP,
-    branch_target,
-    decode,
-    is_relative,
-    leaves_frame,
-    read_prologue,
 )
 from darc.code.program import Program
 from darc.code.relays import Relay, relays
@@ -35,27 +26,18 @@ from darc.model.ftree import CallKind, Function
 from darc.pads import processor as pads
 from darc.pads import returns
 from darc.pads.areas import Area
+from darc.pads.displacing import USERS, Displacing
 from darc.pads.foothold import Foothold
 from darc.pads.guardpads import GuardPads, Places
-from darc.pads.guards import Guard, guard_places
+from darc.pads.guards import guard_places
 from darc.pads.patching import Patch, Patcher
-from darc.pads.returns import Own, Replaced, ReturnLandings
+from darc.pads.restoring import restore_stacks
+from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.target import Target
-
-_FIRST = 32
-"""Bytes at a function's entry that may be run in its pad for the sake of a short call there."""
 
 _MOST_AHEAD = 256
 """Pads that are made before anybody knows whether they are needed: areas and tables have room for
 some hundreds more than an analysis times at once."""
-
-_AHEAD = 4
-"""Instructions at f0's entry that may be executed before the one that is timed first."""
-
-MAY_FAULT = "the program's own handler of faults may know an instruction there by its address"
-"""Why what may fault is not displaced."""
-
-_USERS = "a breakpoint stands in its first bytes"
 
 
 class PadInstaller:
@@ -84,6 +66,7 @@ class PadInstaller:
         self._may_be_copied = any(one.all_own() for one in foothold.landings)
         """Whether return addresses that lead to landings may stand anywhere in memory: the program
         has run with landings since that was looked through."""
+        self._displacing = Displacing(target, program)
         self.tables = foothold.tables
         self.patcher = Patcher(target, program, foothold.tables, foothold.interrupted)
         self.guards = GuardPads(
@@ -157,8 +140,9 @@ class PadInstaller:
             self.patcher.note(self._members.values())
         for number, patch in list(self._members.items()):
             try:
-                if self._user_stands_in(patch.address, patch.end):  # since its pad was made
-                    raise TargetError(_USERS)
+                # Since its pad was made.
+                if self._displacing.user_stands_in(patch.address, patch.end):
+                    raise TargetError(USERS)
                 self.patcher.activate(patch)
             except TargetError as error:
                 problems[number] = str(error)
@@ -189,15 +173,11 @@ class PadInstaller:
     ) -> Patch | str:
         relay: Relay | None = None
         code = replace(code, entry=self._program.way_in(code.entry))
-        if timed:
-            code = replace(code, entry=self._behind_faults(code))
-        prologue = self._prologue(code, PATCH_LENGTH, not timed)
-        if timed:
-            prologue = self._with_short_call(code, prologue)
+        code, prologue = self._displacing.entry(code, is_timed=bool(timed))
         if isinstance(prologue, str):
             why = prologue
             relay = self._relay(code.entry)
-            prologue = self._prologue(code, SHORT_JUMP, not timed)
+            prologue = self._displacing.prologue(code, SHORT_JUMP, is_guard=not timed)
             if relay is None or isinstance(prologue, str):
                 return why
         low, high = prologue.entry, prologue.entry + prologue.length
@@ -264,57 +244,6 @@ class PadInstaller:
             shift=constants["DARC_WAIT_SHIFT"],
         )
 
-    def _behind_faults(self, code: FunctionCode) -> int:
-        """Where f0's patch can stand: at its entry, or behind instructions there that are to be
-        executed in their places and change neither the stack nor flags, which its pad does not
-        keep."""
-        at = code.entry
-        for _ in range(_AHEAD):
-            if self._prologue(replace(code, entry=at), PATCH_LENGTH) is not MAY_FAULT:
-                return at
-            instruction = code.instructions[at]
-            at = int(instruction.next_ip)
-            is_led_to = at in code.targets or self._program.is_jumped_into(at - 1, at + 1)
-            if not code.complete or is_led_to or not leaves_frame(instruction):
-                break
-        return code.entry
-
-    def _with_short_call(self, code: FunctionCode, prologue: Prologue | str) -> Prologue | str:
-        """The prologue up to the end of a short call whose own patch would begin in it, as in a
-        function that only passes a virtual call on: both can be timed then."""
-        if isinstance(prologue, str):
-            return prologue
-        end = prologue.entry + prologue.length
-        for site in code.sites:
-            wanted = site.patch < end if site.displaced else site.problem is not None
-            if wanted and end < site.back <= prologue.entry + _FIRST:
-                longer = self._prologue(code, site.back - prologue.entry)
-                return prologue if isinstance(longer, str) else longer
-        return prologue
-
-    def _prologue(self, code: FunctionCode, room: int, is_guard: bool = False) -> Prologue | str:
-        if self._program.mapped.is_shared(code.entry):
-            return SHARED
-        prologue = read_prologue(code, self._program, room)
-        if isinstance(prologue, str):
-            return prologue
-        if self._user_stands_in(prologue.entry, prologue.entry + prologue.length):
-            return _USERS
-        if any(self._stays(instruction, is_guard) for instruction in prologue.instructions):
-            return MAY_FAULT
-        return prologue
-
-    def _stays(self, instruction: Instruction, is_guard: bool) -> bool:
-        """Whether an instruction at a function's entry is to be executed in its place. A guard's
-        function is a runtime's, whose own data nobody polls."""
-        if is_guard and is_relative(instruction):
-            return False
-        return self._program.patchable.may_fault(instruction)
-
-    def _user_stands_in(self, start: int, end: int) -> bool:
-        """Whether a breakpoint of the user's would be overwritten or never be reached."""
-        return any(start < address < end for address in self._target.user_breaks.addresses())
-
     def _relay(self, address: int, instead_of: Patch | None = None) -> Relay | None:
         """Where a short jump at ``address`` can go through. The relay of the patch that is to be
         replaced is free."""
@@ -324,7 +253,7 @@ class PadInstaller:
         taken += [p.through for p in taken if p.through is not None]
         for relay in relays(self._program, address):
             is_free = all(relay.end <= p.address or relay.start >= p.end for p in taken)
-            if is_free and not self._user_stands_in(relay.start, relay.end):
+            if is_free and not self._displacing.user_stands_in(relay.start, relay.end):
                 return relay
         return None
 
@@ -389,8 +318,8 @@ class PadInstaller:
 
     def problem(self, site: Site) -> str | None:
         """Why ``site`` cannot be given a pad, as far as its code tells."""
-        site = self._in_place(site)
-        if self._user_stands_in(site.patch, max(site.back, site.patch + site.length)):
+        site = self._displacing.in_place(site)
+        if self._displacing.user_stands_in(site.patch, max(site.back, site.patch + site.length)):
             return "a breakpoint stands in its bytes"
         if self.guards.cover(range(site.patch, site.back)):
             return "it stands in its function's first bytes, where darc has another probe"
@@ -400,17 +329,6 @@ class PadInstaller:
             problem = None if may_relay else site.problem
             return problem or self._program.patchable.site_problem(site)
         return None if site.address in self._f0_cells() else "it stands in f0's first bytes"
-
-    def _in_place(self, site: Site) -> Site:
-        """``site`` without what it would displace, where that is to be executed in its place."""
-        if self._program.patchable.may_fault(site.instruction):
-            return replace(site, problem=MAY_FAULT, is_short=False)
-        if not any(map(self._program.patchable.may_fault, site.displaced)):
-            return site
-        length = site.back - site.address
-        return replace(
-            site, patch=site.address, length=length, displaced=(), problem=MAY_FAULT, is_short=True
-        )
 
     def why_notrace(self, program: Program, callee: Function) -> str | None:
         """Why no call of ``callee`` goes through a pad."""
@@ -425,7 +343,7 @@ class PadInstaller:
         known, block = self._sites.get(site.address), parent // pads.BLOCK * pads.BLOCK
         if known is not None and block in known.blocks and site.address in self._sure:
             return known
-        site = self._in_place(site)
+        site = self._displacing.in_place(site)
         problem = self.problem(site)
         if problem is not None:
             return problem
@@ -439,7 +357,7 @@ class PadInstaller:
         if (
             known is not None
             and block in known.blocks
-            and not self._displaces_faults(known, is_guard=True)
+            and not self._displacing.displaces_faults(known, is_guard=True)
         ):
             return known
         blocks = tuple(sorted({block, *(known.blocks if known is not None else ())}))
@@ -589,23 +507,15 @@ class PadInstaller:
     def make_way(self) -> str | None:
         """Takes back patches in whose bytes the user has set a breakpoint; a string says why f0
         cannot be timed any more."""
-        return self._take_back(self._is_in_the_users_way)
+        return self._take_back(self._displacing.is_in_the_users_way)
 
     def leave_faults(self) -> str | None:
         """Takes back patches that displace what is to be executed in its place from now on (see
         :meth:`~darc.code.patchable.Patchable.may_fault`); as :meth:`make_way`."""
         entries = {id(patch) for patch in (self._f0, *self._members.values())}  # may be thousands
-        return self._take_back(lambda p: self._displaces_faults(p, is_guard=id(p) not in entries))
-
-    def _displaces_faults(self, patch: Patch, *, is_guard: bool) -> bool:
-        moved = []
-        if any(self._stays(i, is_guard) for i in patch.displaced):
-            return True
-        if patch.site is not None:
-            moved += [*patch.site.displaced, patch.site.instruction]
-        if patch.through is not None:
-            moved += patch.through.displaced
-        return any(map(self._program.patchable.may_fault, moved))
+        return self._take_back(
+            lambda p: self._displacing.displaces_faults(p, is_guard=id(p) not in entries)
+        )
 
     def _take_back(self, is_wanted: Callable[[Patch], bool]) -> str | None:
         for patch in self._sites.values():
@@ -630,10 +540,6 @@ class PadInstaller:
             assert self._f0 is not None
             self.activate(self._f0)
         return why
-
-    def _is_in_the_users_way(self, patch: Patch) -> bool:
-        places = [patch] if patch.through is None else [patch, patch.through]
-        return patch.active and any(self._user_stands_in(p.address, p.end) for p in places)
 
     def _deactivate_f0(self) -> None:
         for patch in self._sites.values():
@@ -693,86 +599,3 @@ class PadInstaller:
             finally:
                 for patch in self.guards.patches:
                     self.deactivate(patch)
-
-
-def taken_out(count: int, where: str) -> str:
-    """What the user is told of so many probes that :func:`clean_up` has taken out of the program or
-    the kernel."""
-    probes, were = ("1 probe", "it was") if count == 1 else (f"{count} probes", "they were")
-    return f"an earlier debugger had left {probes} in the {where}: {were} taken out"
-
-
-def clean_up(
-    target: Target,
-    tables: AgentMemory,
-    is_pad: Callable[[int], bool],
-    own_back: Own | None,
-    retire: Callable[[], None] = lambda: None,
-) -> int:
-    """Takes out what a debugger that was killed left in the program: how many places.
-
-    ``is_pad`` tells addresses in its pads, ``own_back`` is as in :func:`restore_stacks`, and
-    ``retire`` lets threads that are on their way into a call come back past what was there. The
-    debugger may have been killed before it wrote a place, and the file may be another one by now:
-    only what leads to a pad is restored.
-    """
-    tables.enabled = False
-    sites = tables.sites.patched()
-    kinds = frozenset(tables.blob.constants[guard.value] for guard in Guard)
-    guards = [site for site in sites if site.kind in kinds]
-    others = [site for site in sites if site.kind not in kinds]
-    places = [range(site.address, site.address + len(site.original)) for site in sites]
-
-    def restored(site: PatchedSite) -> bool:
-        try:
-            live = target.memory.read(site.address, len(site.original))
-            found = decode(live, site.address)
-            leads_to = (branch_target(found[0]) if found else None) or 0
-            leads_on = is_pad(leads_to) or any(leads_to in place for place in places)
-            if is_left := live != site.original and leads_on:
-                target.memory.write(site.address, site.original)
-        except TargetError:
-            return False  # its file was unloaded
-        tables.sites.set(site.index, patched=0)
-        return is_left
-
-    # As at an end: this debugger may be killed as well, and exceptions find what is still there.
-    count = sum([restored(site) for site in others])
-    restore_stacks(target, tables, own_back)
-    retire()
-    return count + sum([restored(site) for site in guards])
-
-
-def restore_stacks(
-    target: Target,
-    tables: AgentMemory,
-    own_back: Own | None,
-    known: Sequence[dict[str, int]] | None = None,
-) -> list[Replaced]:
-    """Replaces every pad's return address that stands on a stack by the program's own; which.
-    ``known`` are the records of calls that are open, where they are known.
-
-    Where there are landings the word alone tells it, by ``own_back``: coroutines that share a stack
-    may have put another one's frame where a record was made, also where none is open any more.
-    """
-    replaced = list[Replaced]()
-    if known is None:
-        known = tables.records.open() if own_back is None else tables.records.used()
-    for record in known:
-        slot, is_open = record["slot"], record["open"]
-        try:
-            word = int.from_bytes(tables.raw(slot, 8), "little")
-            back = None if own_back is None else own_back(word)
-            if back is None and is_open and word == record["pad_back"]:
-                back = record["back"]
-            if not back:
-                continue  # not called yet, or left by a jump: its pad will see to it
-            target.memory.write(slot, struct.pack("<Q", back))
-            replaced.append(Replaced(slot, word, back))
-        except TargetError:
-            pass  # the stack is gone, and its thread with it
-        if is_open:
-            tables.records.close(record["address"])
-    target.memory.flush()
-    target.frames.forget()  # others hear of each write, and may have looked in between
-    return replaced

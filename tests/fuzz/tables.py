@@ -12,7 +12,7 @@ from darc.agent import compiled
 from darc.agent.layout import Layout, layout_in, plan, room_for
 from darc.agent.memory import AgentMemory
 from darc.model.errors import TargetError
-from darc.pads.installer import clean_up, restore_stacks
+from darc.pads.restoring import clean_up, restore_stacks
 from darc.target.ownthread import Turn
 from tests.fake_target import FakeMemory, FakeTarget
 

@@ -12,8 +12,8 @@ from darc.agent import compiled
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import PatchedSite
 from darc.model.errors import TargetError
-from darc.pads.installer import clean_up, taken_out
 from darc.pads.processor import patch_bytes, patch_short
+from darc.pads.restoring import clean_up, taken_out
 from darc.target.target import Target
 from tests.fake_target import FakeTarget
 
