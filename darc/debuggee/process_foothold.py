@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from signal import SIGSYS
 from typing import Self
 
@@ -32,8 +31,9 @@ from darc.code.system_calls import SystemCall
 from darc.debuggee import limits
 from darc.debuggee.detour import DispatchedError, failed
 from darc.debuggee.frameholes import FrameHoles
-from darc.debuggee.gaps import gaps, without
+from darc.debuggee.gaps import gaps
 from darc.debuggee.handlers import Handler
+from darc.debuggee.landingpools import MOST_POOLS, LandingPools
 from darc.debuggee.leftbehind import (
     NO_LANDINGS,
     Found,
@@ -46,10 +46,9 @@ from darc.debuggee.leftbehind import (
     references_of,
     tables_in,
 )
+from darc.debuggee.mappings import Mappings
 from darc.debuggee.procfs import (
     MemoryFile,
-    in_sandbox_of_its_own,
-    is_locked,
     may_read_pointer,
     own_id,
     regions,
@@ -69,21 +68,12 @@ from darc.pads.areas import Area, Placed
 from darc.pads.foothold import Foothold, ThreadKey
 from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.memory import PAGE
-from darc.target.target import Place, Target
+from darc.target.target import Target
 
 _AREA_UNIT = PAGE
 _PAD_BYTES = 104  # of one site, on average
 _LONGEST_PAD = 1024
-_ZEROS = bytes(1 << 20)
-_MOST_POOLS = 4
-"""Of landings, in reach of one library or program: some 4,000 call sites."""
-
 _SIGNAL_SET = 8  # bytes of a set of signals in the kernel
-_PROT_NONE, _PROT_READ, _PROT_WRITE, _PROT_EXEC = 0, 1, 2, 4
-_MAP_PRIVATE, _MAP_ANONYMOUS, _MAP_NORESERVE = 2, 0x20, 0x4000
-_MAP_FIXED_NOREPLACE = 0x100000
-_MADV_NOHUGEPAGE, _MADV_WIPEONFORK = 15, 18
-_EEXIST = 17
 _TOUCHED_PER_CONTEXT = 2 << 12
 _NO_MORE = "it is as large as it can be"
 
@@ -95,9 +85,6 @@ _NO_CLOCK = (
     "the program has made reading the time-stamp counter its end (prctl PR_SET_TSC), "
     "which pads would do"
 )
-_BOXED = "the program has entered a seccomp sandbox, which may kill it for mapping memory"
-# mov eax, imm32; mov r10, rcx; syscall; ret
-_SYSTEM_CALL = b"\xb8%s\x49\x89\xca\x0f\x05\xc3"
 
 
 class ProcessFoothold(Foothold):
@@ -108,16 +95,11 @@ class ProcessFoothold(Foothold):
         self._room = room
         self._layout = plan(self._blob, room)
         self._area_size = _area_size(room)
-        self._mapped: list[tuple[int, int]] = []
         self.memory = MemoryFile(pid)
-        self._was_boxed = in_sandbox_of_its_own(pid)
+        self._mappings = Mappings(target, lambda: self._program, pid, self.memory)
+        self._pools = LandingPools(target, self._mappings, lambda: self._program, self._mark)
         self._kept: Found | None = None
         """What leads to the agents of earlier footholds, where that was just looked for."""
-
-    def _is_boxed(self) -> bool:
-        """Whether the program has entered a seccomp sandbox that was not there when darc began: it
-        may be killed for what darc asks of the kernel."""
-        return not self._was_boxed and in_sandbox_of_its_own(self.identity)
 
     def is_there(self) -> bool:
         # An exec ends it.
@@ -144,8 +126,7 @@ class ProcessFoothold(Foothold):
         return len(self._kept)
 
     def _is_own(self, agent: LeftBehind) -> bool:
-        mine = {start for start, _ in self._mapped}
-        return not mine.isdisjoint(area.start for area in agent.areas)
+        return any(map(self._mappings.begins, agent.areas))
 
     def close(self) -> None:
         self.memory.close()
@@ -211,7 +192,7 @@ class ProcessFoothold(Foothold):
         if not self._has_room():
             self._areas = []
             return False
-        self._mapped += [(p.start, len(p)) for p in (*left.areas, *self.tables.mappings)]
+        self._mappings.adopt([*left.areas, *self.tables.mappings])
         alive = {number for pad in kept for number in pad.rows}
         self.tables.adopt(alive.__contains__)
         return True
@@ -273,32 +254,32 @@ class ProcessFoothold(Foothold):
             return base
         tables.records.use(base, room)
         after = tables.mappings
-        self._unmap([(old.start, len(old)) for old in before if old not in after])
+        self._mappings.unmap([old for old in before if old not in after])
         return None
 
     def _map_tables(self, size: int, touched: int) -> int | str:
-        """MemoryFile for more tables, all zero; a string says why there is none."""
+        """Memory for more tables, all zero; a string says why there is none."""
         why = limits.problem(self.identity, limits.Need(size, size, touched))
         if why is not None:
             return why
         try:
-            base = self._map_writable(size)
+            base = self._mappings.map_tables(size)
         except PadsImpossibleError as error:
             return str(error)
-        self._populate(range(base, base + min(size, SOON_USED)))
+        self._mappings.populate(range(base, base + min(size, SOON_USED)))
         return base
 
     def _undo(self) -> None:
         """What was mapped is not needed, unless a thread stands there."""
         with contextlib.suppress(DarcError):
             pcs = self._target.threads.program_counters().values()
-            if not any(start <= pc < start + size for pc in pcs for start, size in self._mapped):
-                self._unmap(self._mapped)
+            if not any(map(self._mappings.holds, pcs)):
+                self._mappings.unmap_all()
         self.memory.close()
 
     @property
     def size(self) -> int:
-        return sum(size for _, size in self._mapped)
+        return self._mappings.size
 
     def give_back(self) -> bool:
         self._kept = None
@@ -306,7 +287,7 @@ class ProcessFoothold(Foothold):
             if not self.is_there():
                 return False
             self.retire()
-            may_call = not self._is_boxed() and not self._target.dispatches
+            may_call = not self._mappings.is_boxed and not self._target.dispatches
             if not may_call or self.tables.sites.any_patched:
                 return False
             others = self._others()
@@ -320,7 +301,7 @@ class ProcessFoothold(Foothold):
                 one.forget(self.holds)
             kept = keep_landings(self._target, self._own_landings())
             self._areas.clear()
-            self._unmap(self._mapped, kept)
+            self._mappings.unmap_all(kept)
         except DarcError:
             return False
         if others is not None:
@@ -367,13 +348,6 @@ class ProcessFoothold(Foothold):
         self._target.memory.flush()
         return interrupted(self._target, self.memory, self.identity)
 
-    def _unmap(self, places: Sequence[tuple[int, int]], kept: Sequence[range] = ()) -> None:
-        for start, size in list(places):
-            self._target.journal.unmaps(range(start, start + size))
-            for part in without(range(start, start + size), kept):
-                self.system_call(SystemCall.MUNMAP, part.start, len(part))
-            self._mapped.remove((start, size))
-
     def restore_copies(self) -> list[Replaced]:
         own = self.tables.mappings
         return restore_copies(
@@ -385,118 +359,33 @@ class ProcessFoothold(Foothold):
 
     def _take_areas(self) -> None:
         self._program.update(regions(self.identity))
-        for base, _, _ in areas_of(self._target, self._program.regions):
-            self._complete(base)  # before anything else takes the room
+        self._pools.complete()  # before anything else takes the room
         self._program.update(regions(self.identity))
         for module in self._program.modules:
             if module.name != "[vdso]":
                 area = self._area_near(module.start, module.end)
                 if area is not None and (area.landings is None or not area.landings.has_room):
-                    self._take_landings(area, module.start, module.end)
-
-    def system_call(self, number: SystemCall, *arguments: int) -> int:
-        """Makes a system call in the program, while all its threads stand still. Where the debugger
-        has no better way, a few bytes of its code are borrowed for it.
-
-        Raises:
-            PadsImpossibleError: it has entered a sandbox meanwhile, or its system calls come to
-                itself.
-        """
-        try:
-            made = self._target.system_call(number, arguments)  # which makes none in a sandbox
-        except DispatchedError as error:
-            raise PadsImpossibleError(str(error)) from error
-        if made is not None:
-            return made - (1 << 64) if made >= 1 << 63 else made
-        if self._is_boxed():
-            raise PadsImpossibleError(_BOXED)
-        place = self._borrowed_place()
-        code = _SYSTEM_CALL.replace(b"%s", struct.pack("<I", number))
-        original = self._target.memory.read(place, len(code))
-        self._target.journal.patches([Place(place, original, code)])
-        self._target.memory.write(place, code)
-        try:
-            result = self._target.call(place, arguments)
-        finally:
-            self._target.memory.write(place, original)
-        return result - (1 << 64) if result >= 1 << 63 else result
+                    self._pools.take(area, module.start, module.end, self.landings)
 
     def handler_of(self, signal: int) -> Handler:
         """The program's handler for a signal, by the kernel's ``struct sigaction``."""
         place, size = self.tables.field("handler")
-        self.system_call(SystemCall.RT_SIGACTION, signal, 0, place, _SIGNAL_SET)
+        self._mappings.system_call(SystemCall.RT_SIGACTION, signal, 0, place, _SIGNAL_SET)
         return Handler(*struct.unpack_from("<QQ", self.memory.read(place, size)))
-
-    def _borrowed_place(self) -> int:
-        main = self._program.modules[0]
-        executable = self._target.executable
-        for module in self._program.modules:
-            if executable is not None and executable.endswith("/" + module.name):
-                main = module
-                break
-        if main.image.entry:
-            return main.image.entry + main.bias
-        return next(r.start for r in self._program.regions if "x" in r.permissions)
-
-    def _map(self, hint: int, size: int, protection: int, flags: int) -> int | None:
-        """Maps memory that is not locked, whatever the program has told the kernel of its own;
-        ``None``: the place is taken.
-
-        Raises:
-            PadsImpossibleError: it may not.
-        """
-        flags |= _MAP_PRIVATE | _MAP_ANONYMOUS
-        base = self.system_call(SystemCall.MMAP, hint, size, protection, flags, (1 << 64) - 1, 0)
-        if base == -_EEXIST:
-            return None
-        if base < 0:
-            raise PadsImpossibleError(limits.refused(-base))
-        self._mapped.append((base, size))
-        self._target.journal.maps(range(base, base + size))
-        if hint and base != hint:  # a kernel that does not know that the place matters
-            self._unmap([(base, size)])
-            return None
-        if is_locked(self.identity, base):
-            self.system_call(SystemCall.MUNLOCK, base, size)
-        return base
-
-    def _map_writable(self, size: int) -> int:
-        """MemoryFile for tables, all zero.
-
-        Raises:
-            PadsImpossibleError: there is none.
-        """
-        # Not to be used at first: memory that is locked as it is mapped would be used as a whole.
-        base = self._map(0, size, _PROT_NONE, _MAP_NORESERVE)
-        assert base is not None
-        error = self.system_call(SystemCall.MPROTECT, base, size, _PROT_READ | _PROT_WRITE)
-        if error:
-            self._unmap([(base, size)])
-            raise PadsImpossibleError(limits.refused(-error))
-        self.system_call(SystemCall.MADVISE, base, size, _MADV_NOHUGEPAGE)
-        return base
-
-    def _populate(self, fresh: range) -> None:
-        """Writes into memory that is all zero and that nobody has used: the page faults happen now,
-        while the program stands still, not in the calls that are timed."""
-        with contextlib.suppress(TargetError):
-            for at in range(fresh.start, fresh.stop, len(_ZEROS)):
-                self.memory.write(at, _ZEROS[: fresh.stop - at])
 
     def _take_tables(self) -> AgentMemory:
         layout = self._layout
-        base = self._map_writable(layout.size)
-        error = self.system_call(SystemCall.MADVISE, base + layout.live, 4096, _MADV_WIPEONFORK)
-        if error:
+        base = self._mappings.map_tables(layout.size)
+        if self._mappings.wipe_in_children(range(base + layout.live, base + layout.live + PAGE)):
             raise PadsImpossibleError(
                 "the system is older than Linux 4.14: a child of the program would find probes on"
             )
         for part in layout.soon_used:
-            self._populate(range(base + part.start, base + part.stop))
+            self._mappings.populate(range(base + part.start, base + part.stop))
         tables = AgentMemory(self._blob, base, layout, self.memory.read, self.memory.write)
         place, _ = tables.field("handler")
         self.memory.write(place, bytes(4))
-        self.system_call(SystemCall.PRCTL, _PR_GET_TSC, place)
+        self._mappings.system_call(SystemCall.PRCTL, _PR_GET_TSC, place)
         found = int.from_bytes(self.memory.read(place, 4), "little")
         # Were the debugger killed before it has marked the memory, that is known by being empty.
         self.memory.write(place, bytes(4))
@@ -533,28 +422,12 @@ class ProcessFoothold(Foothold):
             return known
         size = self._area_size
         for place in gaps(self._program.regions, low, high, size):
-            if self._map(place, size, _PROT_READ | _PROT_EXEC, _MAP_FIXED_NOREPLACE) is not None:
+            if self._mappings.map_code(place, size):
                 area = Area(place, size, returns.SIZE)
                 self._areas.append(area)
                 self._mark(area.base, area.size, NO_LANDINGS)
                 return area
         return None
-
-    def _take_landings(self, area: Area, low: int, high: int) -> None:
-        """Those in reach of the area and the module in [low, high): the first that have room, of
-        whichever analysis. Where none has, there are more of them, up to a limit."""
-        pools = []
-        known = {one.base: one for one in self.landings}  # areas share what each knows of its cells
-        for base, size, control in areas_of(self._target, self._program.regions):
-            if max(high, area.base + area.size, base + returns.SIZE) - min(low, base) < pads.NEAR:
-                if not control:  # else its owner is still there, and must be found
-                    self._mark(base, size)
-                pools.append(known.get(base) or ReturnLandings(self._target, base))
-        if len(pools) < _MOST_POOLS and not any(one.has_room for one in pools):
-            pools += self._more_landings(area, {one.base for one in pools}, low, high)
-        area.pools = pools
-        roomy = (one for one in pools if one.has_room)
-        area.landings = next(roomy, None) or max(pools, key=lambda one: one.free)
 
     def more_landings(self, area: Area, low: int, high: int, pools: int) -> list[ReturnLandings]:
         self._program.update(regions(self.identity))
@@ -569,7 +442,7 @@ class ProcessFoothold(Foothold):
 
     def more_for_sites(self, area: Area, address: int) -> bool:
         module = self._program.module_at(address)
-        if module is None or area.landings is None or len(area.pools) >= _MOST_POOLS:
+        if module is None or area.landings is None or len(area.pools) >= MOST_POOLS:
             return False
         self._program.update(regions(self.identity))
         try:
@@ -583,53 +456,12 @@ class ProcessFoothold(Foothold):
         """To those of ``area``, while an analysis goes on."""
         if len(self.landings) >= self._blob.constants["DARC_MAX_AREAS"]:
             return []
-        found = self._more_landings(area, {one.base for one in area.pools}, low, high)
+        found = self._pools.more(area, {one.base for one in area.pools}, low, high)
         area.pools = [*area.pools, *found]
         for one in found:
             one.begin(self.tables.control, self.stubs.landed)
         self._program.update(regions(self.identity))
         return found
-
-    def _more_landings(
-        self, area: Area, known: AbstractSet[int], low: int, high: int
-    ) -> list[ReturnLandings]:
-        """At the area's front, where that is free, else in memory of their own."""
-        base, size = area.base, area.size
-        if base in known:
-            size, access = returns.SIZE, _PROT_READ | _PROT_EXEC
-            places = gaps(self._program.regions, low, high, size)
-            taken = (self._map(place, size, access, _MAP_FIXED_NOREPLACE) for place in places)
-            found = next((place for place in taken if place is not None), None)
-            if found is None:
-                return []
-            base = found
-        words = returns.WRITABLE
-        error = self.system_call(
-            SystemCall.MPROTECT, base + words.start, len(words), _PROT_READ | _PROT_WRITE
-        )
-        if error:
-            raise PadsImpossibleError(f"the program may not write to its own memory ({-error})")
-        self._populate(range(base + words.start, base + words.stop))
-        self._mark(base, size)
-        return [ReturnLandings(self._target, base)]
-
-    def _complete(self, base: int) -> None:
-        """Maps those pages of the landings at ``base`` that an earlier analysis has given back.
-
-        Raises:
-            PadsImpossibleError: something else is there by now.
-        """
-        mapped = [range(r.start, r.end) for r in self._program.regions]
-        writable = range(base + returns.WRITABLE.start, base + returns.WRITABLE.stop)
-        for whole, access in (
-            (range(base, writable.start), _PROT_READ | _PROT_EXEC),
-            (writable, _PROT_READ | _PROT_WRITE),
-        ):
-            for part in without(whole, mapped):
-                if self._map(part.start, len(part), access, _MAP_FIXED_NOREPLACE) is None:
-                    raise PadsImpossibleError("found no room for pads near the program's code")
-                if access & _PROT_WRITE:
-                    self._populate(part)
 
     def _mark(self, base: int, size: int, kind: bytes = returns.KIND) -> None:
         self._target.memory.write(base, header(self.tables.control, size, kind))

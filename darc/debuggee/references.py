@@ -183,8 +183,8 @@ def restore_copies(
 
 @dataclass(frozen=True)
 class _Stack:
-    """Where a thread stands, its stack pointer and its thread pointer; ``is_first``: it is the first
-    thread."""
+    """Where a thread stands, its stack pointer and its thread pointer; ``is_first``: it is the
+    first thread."""
 
     thread: int
     pc: int
