@@ -20,7 +20,7 @@ from darc.code.processor import STACK_POINTER
 from darc.code.program import Program
 from darc.model.errors import TargetError, UnsupportedError
 from darc.pads import processor as pads
-from darc.pads.areas import Area
+from darc.pads.areas import Area, PlacedPads
 from darc.pads.foothold import MARK, MARK_SIZE, Foothold, ThreadKey
 from darc.pads.waypoints import SIZE as WAYPOINTS_SIZE
 from darc.pads.waypoints import Waypoints
@@ -173,9 +173,9 @@ class KernelFoothold(Foothold):
         """Of earlier sets, also those of other debuggers."""
         blob, size = self._blob, self._blob.sizes["darc_site"]
         kind = blob.constants["DARC_MEMBER"]
-        if not self.tables.room.blocks or not self._next_index:
+        if not self.tables.room.blocks or not self._pads.numbers:
             return {}
-        raw = self.tables.raw(self.tables.sites.address(0), size * self._next_index)
+        raw = self.tables.raw(self.tables.sites.address(0), size * self._pads.numbers)
         rows = (raw[at : at + size] for at in range(0, len(raw), size))
         found = {}
         for index, row in enumerate(rows):
@@ -208,14 +208,14 @@ class KernelFoothold(Foothold):
         if self._target.memory.read(left.base + MARK_SIZE, len(code)) != code:
             return False
         self.tables = left.tables
-        self._next_index = left.sites
+        self._pads = PlacedPads(left.sites)
         self._areas = [Area(left.base, left.size, left.used, floor=MARK_SIZE)]
         self._told = (left.used, left.sites)
         self._use_agent(left.base + MARK_SIZE)
         self._use_waypoints(left.waypoints)
         if self.is_usable(self._rooms[-1]):
             return True
-        self._areas, self._next_index, self._told = [], 0, (0, 0)
+        self._areas, self._pads, self._told = [], PlacedPads(), (0, 0)
         self._waypoints = None
         return False
 
@@ -227,9 +227,9 @@ class KernelFoothold(Foothold):
         make: Callable[[int], pads.Pad],
     ) -> tuple[int, pads.Pad]:
         placed = super().place(area, index, back, make)
-        if area.used > self._told[0] or self._next_index > self._told[1]:
+        if area.used > self._told[0] or self._pads.numbers > self._told[1]:
             used = (area.used // _CHUNK + 1) * _CHUNK
-            sites = (self._next_index // _SITE_CHUNK + 1) * _SITE_CHUNK
+            sites = (self._pads.numbers // _SITE_CHUNK + 1) * _SITE_CHUNK
             self._told = (min(used, area.size), sites)
             self._write_header(area)
         return placed

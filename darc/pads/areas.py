@@ -1,8 +1,10 @@
-"""The memory that pads are in: which of it is free, and which has a pad."""
+"""The memory that pads are in: which of it is free, and which pads are there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import bisect
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from darc.pads import processor as pads
@@ -85,3 +87,71 @@ class Placed:
     back: int | None
     rows: frozenset[int]
     """The numbers of the sites whose rows it reads."""
+
+    def distance(self, pc: int) -> int | None:
+        """How far above the stack pointer the slot is where a thread stands in it; ``None``: no
+        call is made there."""
+        if pc not in self.place or not self.frames:
+            return None
+        distance = 0
+        for offset, known in self.frames:
+            if self.place.start + offset > pc:
+                break
+            distance = known
+        return distance
+
+
+class PlacedPads:
+    """The pads of a foothold, and the numbers of the sites whose rows they read."""
+
+    def __init__(self, numbers: int = 0) -> None:
+        """So many ``numbers`` are another debugger's."""
+        self.numbers = numbers
+        """Rows from that number on were never used."""
+        self._pads: list[Placed] = []
+        """By their addresses."""
+        self._free: list[int] = []
+
+    def __iter__(self) -> Iterator[Placed]:
+        return iter(self._pads)
+
+    @property
+    def used_numbers(self) -> int:
+        """How many numbers are used."""
+        return self.numbers - len(self._free)
+
+    def new_number(self) -> int:
+        """One that no pad uses."""
+        if self._free:
+            return self._free.pop()
+        self.numbers += 1
+        return self.numbers - 1
+
+    def free_number(self, number: int) -> None:
+        """No pad was made for the site with this number."""
+        self._free.append(number)
+
+    def add(self, pad: Placed) -> None:
+        """One more."""
+        bisect.insort(self._pads, pad, key=_start)
+
+    def before(self, pc: int) -> Placed | None:
+        """The one that a thread at ``pc`` may be in, which is the last that begins before that."""
+        number = bisect.bisect_right(self._pads, pc, key=_start)
+        return self._pads[number - 1] if number else None
+
+    def reached(self, addresses: AbstractSet[int]) -> list[Placed]:
+        """Those that one of these addresses is in."""
+        return [pad for pad in self._pads if not addresses.isdisjoint(pad.place)]
+
+    def keep(self, kept: Sequence[Placed], floors: Sequence[range]) -> None:
+        """There are no others any more than these and those in the ``floors`` of areas."""
+        lasting = [p for p in self._pads if any(p.place.start in floor for floor in floors)]
+        self._pads = sorted({*lasting, *kept}, key=_start)
+        used = {number for pad in self._pads for number in pad.rows}
+        self.numbers = max(used, default=-1) + 1
+        self._free = sorted(set(range(self.numbers)) - used, reverse=True)
+
+
+def _start(pad: Placed) -> int:
+    return pad.place.start

@@ -7,7 +7,6 @@ see :class:`darc.debuggee.process_foothold.ProcessFoothold` for a process.
 
 from __future__ import annotations
 
-import bisect
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,7 @@ from darc.code.architecture import Prologue, Site
 from darc.code.program import Program
 from darc.model.errors import PadsImpossibleError, TargetError, UnsupportedError
 from darc.pads import processor as pads
-from darc.pads.areas import Area, Placed
+from darc.pads.areas import Area, Placed, PlacedPads
 from darc.pads.calibration import Calibration
 from darc.pads.returns import Replaced, ReturnLandings, own_back
 from darc.target.target import Target
@@ -56,10 +55,7 @@ class Foothold(ABC):
         self.identity = identity
         self._blob = compiled.load()
         self._areas: list[Area] = []
-        self._pads: list[Placed] = []
-        """By their addresses."""
-        self._next_index = 0
-        self._free_indices: list[int] = []
+        self._pads = PlacedPads()
         self._agent_base = 0
         self.damaged = False
         """Whether the program has written over its tables: nothing is to be built on them."""
@@ -246,8 +242,8 @@ class Foothold(ABC):
         return self._has_room() or (self._reuse() and self._has_room())
 
     def _has_room(self) -> bool:
-        sites = self._next_index - len(self._free_indices)
-        return sites <= self.tables.layout.room.sites // 2 and all(a.has_room for a in self._areas)
+        most = self.tables.layout.room.sites // 2
+        return self._pads.used_numbers <= most and all(area.has_room for area in self._areas)
 
     def _reuse(self) -> bool:
         """Makes room of the pads of earlier analyses but for those to which a thread may come back:
@@ -256,7 +252,7 @@ class Foothold(ABC):
         found = self.references()
         if found is None:
             return False
-        self._keep([pad for pad in self._pads if not found.isdisjoint(pad.place)])
+        self._keep(self._pads.reached(found))
         return True
 
     def _keep(self, kept: Sequence[Placed]) -> None:
@@ -266,12 +262,7 @@ class Foothold(ABC):
             area.keep(sorted((p.place for p in kept if p.place.start in inside), key=_first))
         for landings in self.landings:
             landings.forget(lambda at: self.holds(at) and not any(at in p.place for p in kept))
-        floors = [range(area.base, area.base + area.floor) for area in self._areas]
-        lasting = [p for p in self._pads if any(p.place.start in floor for floor in floors)]
-        self._pads = sorted({*lasting, *kept}, key=_start)
-        used = {number for pad in self._pads for number in pad.rows}
-        self._next_index = max(used, default=-1) + 1
-        self._free_indices = sorted(set(range(self._next_index)) - used, reverse=True)
+        self._pads.keep(kept, [range(one.base, one.base + one.floor) for one in self._areas])
 
     def references(self) -> frozenset[int] | None:
         """No analysis is under way, and all threads stand still: the addresses in the agent and in
@@ -362,7 +353,7 @@ class Foothold(ABC):
             raise TargetError("no room for more pads: set a lower 'darc max-probes'")
         self._target.memory.write(origin, pad.code)
         rows = frozenset(() if index is None else (index,))
-        bisect.insort(self._pads, Placed(place, pad.frames, back, rows), key=_start)
+        self._pads.add(Placed(place, pad.frames, back, rows))
         return origin, pad
 
     def entered_before(self, prologue: Prologue) -> tuple[int, int, pads.Pad] | None:
@@ -417,14 +408,11 @@ class Foothold(ABC):
 
     def new_index(self) -> int:
         """The number of a site that no pad uses."""
-        if self._free_indices:
-            return self._free_indices.pop()
-        self._next_index += 1
-        return self._next_index - 1
+        return self._pads.new_number()
 
     def free_index(self, index: int) -> None:
         """No pad was made for the site with this number."""
-        self._free_indices.append(index)
+        self._pads.free_number(index)
 
     def calibrate_members(self) -> None:
         """Measures what the pad of a set's function costs, once; nothing is timed yet. The agent
@@ -449,36 +437,24 @@ class Foothold(ABC):
         for landings in self.landings:
             if (found := landings.caller(pc, stack)) is not None:
                 return found
-        number = bisect.bisect_right(self._pads, pc, key=_start) - 1
-        if number < 0:
+        pad = self._pads.before(pc)
+        distance = None if pad is None else pad.distance(pc)
+        if pad is None or distance is None:
             return None
-        pad = self._pads[number]
-        origin, back = pad.place.start, pad.back
-        if pc not in pad.place or not pad.frames:
-            return None
-        distance = 0
-        for offset, known in pad.frames:
-            if origin + offset > pc:
-                break
-            distance = known
         slot = stack + distance
-        if back:
-            return slot, back
+        if pad.back:
+            return slot, pad.back
         # Not by the tables: they are closed when the analysis is over, and threads may stand here.
         word = int.from_bytes(self._target.memory.read(slot, 8), "little")
         for landings in self.landings:
             if (own := landings.gone_on_to(word)) is not None:
                 return slot, own
-        if back is None or (distance >= 0 and not self.holds(word)):
+        if pad.back is None or (distance >= 0 and not self.holds(word)):
             return slot, word
         for record in self.tables.records.used():
             if record["slot"] == slot:
                 return slot, record["back"]
         return None
-
-
-def _start(pad: Placed) -> int:
-    return _first(pad.place)
 
 
 def _first(place: range) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.pads.areas import Area
+from darc.pads.areas import Area, Placed, PlacedPads
 
 BASE, SIZE, FLOOR = 0x10000, 4096, 256
 
@@ -75,3 +75,41 @@ def test_an_area_is_empty_again_where_nothing_is_kept() -> None:
     area.keep([])
     assert area.has_room
     assert place(area, SIZE - FLOOR) == range(BASE + FLOOR, BASE + SIZE)
+
+
+def pad(start: int, *rows: int) -> Placed:
+    return Placed(range(start, start + 16), ((0, 0), (4, 8)), None, frozenset(rows))
+
+
+def test_a_number_is_used_anew_when_its_pad_is_gone() -> None:
+    pads = PlacedPads()
+    assert [pads.new_number() for _ in range(3)] == [0, 1, 2]
+    for number in (2, 0, 1):
+        pads.add(pad(BASE + 64 * number, number))
+    assert [one.place.start for one in pads] == [BASE, BASE + 64, BASE + 128]
+    pads.keep(pads.reached({BASE + 70, BASE + 999}), [])
+    assert (list(pads), pads.numbers, pads.used_numbers) == ([pad(BASE + 64, 1)], 2, 1)
+    assert [pads.new_number() for _ in range(2)] == [0, 2]
+    pads.free_number(0)
+    assert pads.new_number() == 0
+
+
+def test_what_is_below_an_areas_floor_stays() -> None:
+    pads = PlacedPads()
+    for start in (BASE, BASE + FLOOR):
+        pads.add(pad(start))
+    pads.keep([], [range(BASE, BASE + FLOOR)])
+    assert list(pads) == [pad(BASE)]
+
+
+def test_numbers_of_another_debugger_are_not_used() -> None:
+    assert PlacedPads(64).new_number() == 64
+
+
+def test_where_the_slot_is_within_a_pad() -> None:
+    pads = PlacedPads()
+    pads.add(pad(BASE))
+    assert pads.before(BASE - 1) is None
+    found = pads.before(BASE + 5)
+    assert found is not None
+    assert [found.distance(BASE + at) for at in (0, 3, 4, 15, 16)] == [0, 0, 8, 8, None]
