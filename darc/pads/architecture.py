@@ -198,9 +198,8 @@ class CellWriter(Protocol):
     def returning(self, code: bytes) -> bytes:
         """The same cell, which goes nowhere any more, but returns."""
 
-    def with_called(self, code: bytes, cell: int, called: int) -> bytes | None:
-        """One that returns, with what it ``called`` behind the return; ``None``: that is too far
-        away."""
+    def returning_with(self, code: bytes, cell: int, called: int) -> bytes | None:
+        """The same, with what it ``called`` behind the return; ``None``: that is too far away."""
 
     def called_behind(self, code: bytes, cell: int) -> int:
         """What stands there behind the return."""

@@ -226,18 +226,21 @@ class ReturnLandings:
         handler of a signal, still finds what it calls (:meth:`forget`), and comes back past here
         where that is known: f0's, and direct calls."""
         low, stub, bodies = self.base, self.base + _RETIRED, self._raw_bodies()
-        code = bytearray(self._target.memory.read(low, _WORDS))
+        before = self._target.memory.read(low, _WORDS)
+        code = bytearray(before)
         code[_RETIRED : _RETIRED + len(CELLS.RETIRED)] = CELLS.RETIRED
         for number in self._used():
             at = number * _CELL
-            cell = CELLS.returning(bytes(code[at : at + _CELL]))
-            called = self._called(cell, bodies, number)
+            own, cell = before[at : at + _CELL], None
+            called = self._called(own, bodies, number)
             if called is not None and called != stub:
-                known = CELLS.with_called(cell, low + at, called)
-                if known is not None and number < _CALLERS:
-                    cell = CELLS.calling(known, low + at, stub)
-                elif known is not None:
-                    cell, bodies[number - _CALLERS] = known, stub
+                cell = CELLS.returning_with(own, low + at, called)
+            if cell is None:
+                cell = CELLS.returning(own)
+            elif number < _CALLERS:
+                cell = CELLS.calling(cell, low + at, stub)
+            else:
+                bodies[number - _CALLERS] = stub
             code[at : at + _CELL] = cell
         callers = [back or _TAKEN for back in self._callers()]
         for page in sorted({0, *self._pages_of_cells()}):

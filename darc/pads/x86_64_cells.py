@@ -69,10 +69,12 @@ def returning(code: bytes) -> bytes:
     return code[:_ON] + RETURN + code[_ON + 1 :]
 
 
-def with_called(code: bytes, cell: int, called: int) -> bytes | None:
-    """See :meth:`~darc.pads.architecture.CellWriter.with_called`."""
+def returning_with(code: bytes, cell: int, called: int) -> bytes | None:
+    """See :meth:`~darc.pads.architecture.CellWriter.returning_with`."""
     rest = called - (cell + _SIZE)
-    return code[: _ON + 1] + struct.pack("<i", rest) if -(1 << 31) <= rest < 1 << 31 else None
+    if not -(1 << 31) <= rest < 1 << 31:
+        return None
+    return code[:_ON] + RETURN + struct.pack("<i", rest)
 
 
 def called_behind(code: bytes, cell: int) -> int:
