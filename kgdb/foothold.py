@@ -8,102 +8,33 @@ is used stands at its begin.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
-from darc.agent import compiled
-from darc.agent.layout import Room, layout_in, plan
+from darc.agent.layout import Room, plan
 from darc.agent.memory import AgentMemory
 from darc.code.architecture import Prologue, Site
 from darc.code.processor import STACK_POINTER
 from darc.code.program import Program
-from darc.model.errors import TargetError, UnsupportedError
+from darc.model.errors import TargetError
 from darc.pads import processor as pads
 from darc.pads.areas import Area, PlacedPads
-from darc.pads.foothold import MARK, MARK_SIZE, Foothold, ThreadKey
+from darc.pads.foothold import MARK_SIZE, Foothold, ThreadKey
 from darc.pads.waypoints import SIZE as WAYPOINTS_SIZE
 from darc.pads.waypoints import Waypoints
-from darc.target.memory import PAGE
 from darc.target.target import Target
+from kgdb.allocating import Call, KernelAllocator
 from kgdb.kernel import BOOTED_ANEW
+from kgdb.leftbehind import AREA_SIZE, LeftFoothold, header
 from kgdb.program import KernelProgram
+from kgdb.rooms import ROOMS
 
 _STACK_SHIFT = 14
 _KERNEL_CODE = 0x10
 """The selector of the kernel's code segment (``__KERNEL_CS``)."""
-_AREA_SIZE = 1 << 20
-ROOMS = tuple(
-    Room(sites=4096, nodes=4096, routes=8192, records=16384, contexts=contexts, moments=moments)
-    for contexts, moments in ((64, 8192), (16, 512))
-)
-"""What the tables hold: the second where there is no memory for the first."""
-_FEW_FUNCTIONS = 500
-
-
-def _rooms_of_set(nodes: int, records: int, blocks: int) -> tuple[Room, ...]:
-    return tuple(
-        Room(
-            sites=8192,
-            nodes=nodes,
-            routes=2 * nodes,
-            records=records // part,
-            contexts=512 // part,
-            kept=1,
-            sheets=1,
-            blocks=blocks // part,
-        )
-        for part in (1, 4)
-    )
-
-
-_ROOMS_OF_FEW = _rooms_of_set(nodes=128, records=32768, blocks=16384)
-_ROOMS_OF_MANY = _rooms_of_set(nodes=512, records=65536, blocks=65536)
-
-
-def rooms_for_set(functions: int) -> tuple[Room, ...]:
-    """What the tables hold for a set of so many functions, of which interrupts' calls are told
-    apart. There are two sizes, so that one set's tables are another one's."""
-    return _ROOMS_OF_FEW if functions <= _FEW_FUNCTIONS else _ROOMS_OF_MANY
-
-
-def rooms_down_to(least: Room) -> tuple[Room, ...]:
-    """The rooms for a set of which that is the smallest."""
-    return next(rooms for rooms in (_ROOMS_OF_FEW, _ROOMS_OF_MANY) if rooms[-1] == least)
-
-
-_EXECMEM_MODULE_TEXT = 0
-_HEADER = struct.Struct("<8s6Q")
-"""The mark, the address of the control structure, bytes and sites in use, bytes in all; where
-waypoints are, and how many bytes."""
-
 _CHUNK = 4096
 _SITE_CHUNK = 64
 """What is in use is told in steps of so many bytes, and so many sites."""
-
-Call = Callable[[int, Sequence[int]], int]
-"""Calls a function of the kernel."""
-
-
-@dataclass(frozen=True)
-class LeftFoothold:
-    """A foothold that another debugger has left."""
-
-    base: int
-    used: int
-    sites: int
-    size: int
-    waypoints: range
-    tables: AgentMemory
-
-    @property
-    def version(self) -> int:
-        """Of the agent, and of its tables."""
-        return self.tables.version
-
-    def is_pad(self, address: int) -> bool:
-        """Whether a patch leads there."""
-        return self.base <= address < self.base + self.size or address in self.waypoints
 
 
 class KernelFoothold(Foothold):
@@ -140,6 +71,7 @@ class KernelFoothold(Foothold):
         """Where functions of sets are entered: the number of the site whose pad is there, and where
         that is returned to."""
         self._writes_text = writes_text
+        self._allocator = KernelAllocator(program, call, writes_text=writes_text)
         self._is_adopted = False
         self._told = (0, 0)
         self._waypoints: Waypoints | None = None
@@ -203,7 +135,7 @@ class KernelFoothold(Foothold):
         """Goes on with what another debugger has left, where that was of this version and there is
         room."""
         code = self._blob.code
-        if not MARK_SIZE <= left.used <= left.size <= _AREA_SIZE:
+        if not MARK_SIZE <= left.used <= left.size <= AREA_SIZE:
             return False  # it was killed before it had written that
         if self._target.memory.read(left.base + MARK_SIZE, len(code)) != code:
             return False
@@ -245,27 +177,18 @@ class KernelFoothold(Foothold):
         return pads.F0Code(blob.code[enter:leave], blob.code[leave:end], addresses)
 
     def _write_header(self, area: Area) -> None:
-        waypoints = self._waypoints
-        more = (0, 0) if waypoints is None else (waypoints.base, waypoints.size)
-        raw = _HEADER.pack(MARK, self.tables.control, *self._told, area.size, *more)
+        known = self._waypoints
+        waypoints = range(0) if known is None else range(known.base, known.base + known.size)
+        raw = header(self.tables.control, *self._told, area.size, waypoints)
         self._target.memory.write(area.base, raw)
 
     def call(self, address: int, arguments: Sequence[int]) -> int:
         return self._call(address, arguments)
 
-    def _kernels(self, *names: str) -> int:
-        """The first of the functions that the kernel has."""
-        for name in names:
-            found = self._kernel.value(name)
-            if found is not None:
-                return found
-        raise UnsupportedError(f"the kernel has no function {names[0]}: darc finds no memory there")
-
     def _take_tables(self) -> AgentMemory:
-        allocate = self._kernels("vzalloc_noprof", "vzalloc")
         for room in self._rooms:
             layout = plan(self._blob, room)
-            base = self.call(allocate, [layout.size])
+            base = self._allocator.data(layout.size)
             if base:
                 return AgentMemory(
                     self._blob, base, layout, self._target.memory.read, self._target.memory.write
@@ -275,28 +198,14 @@ class KernelFoothold(Foothold):
     def _take_areas(self) -> None:
         if self._areas:
             return
-        base = self._module_memory(_AREA_SIZE)
-        start, end = _whole_block(base, base + _AREA_SIZE)
+        base = self._allocator.code(AREA_SIZE)
+        start, end = _whole_block(base, base + AREA_SIZE)
         area = Area(start, end - start, MARK_SIZE)
         self._areas.append(area)
         if self._writes_text and self._kernel.has_nops_behind_calls:
-            base = self._module_memory(WAYPOINTS_SIZE)
+            base = self._allocator.code(WAYPOINTS_SIZE)
             self._use_waypoints(range(base, base + WAYPOINTS_SIZE))
         self._write_header(area)
-
-    def _module_memory(self, size: int) -> int:
-        """Memory in reach of the kernel's code, to be executed."""
-        if self._kernel.value("module_alloc") is not None:
-            base = self.call(self._kernels("module_alloc"), [size])
-        else:
-            base = self.call(self._kernels("execmem_alloc"), [_EXECMEM_MODULE_TEXT, size])
-        if not base:
-            raise TargetError(f"the kernel has no {size >> 20} MiB of memory for modules")
-        for name in ("set_memory_ro", "set_memory_x")[not self._writes_text :]:
-            error = self.call(self._kernels(name), [base, size // PAGE])
-            if error & 0xFFFFFFFF:
-                raise TargetError(f"the kernel's {name} failed for the memory of the pads")
-        return base
 
     def _use_waypoints(self, memory: range) -> None:
         read, write = self._target.memory.read, self._target.memory.write
@@ -362,36 +271,3 @@ def _whole_block(start: int, end: int) -> tuple[int, int]:
     if not start < border < end:
         return start, end
     return (start, border) if border - start > end - border else (border, end)
-
-
-def left_behind(target: Target, areas: Iterator[int]) -> Iterator[LeftFoothold]:
-    """The footholds among ``areas``, where executable memory begins. The mark may stand at a later
-    page, where the first ones are of another block of pads."""
-    blob = compiled.load()
-    seen: set[int] = set()
-    for first in areas:
-        border = (first // pads.BLOCK + 1) * pads.BLOCK
-        for base in (first, border) if border < first + _AREA_SIZE else (first,):
-            if base in seen:
-                continue
-            seen.add(base)
-            try:
-                raw = target.memory.read(base, _HEADER.size)
-                mark, control, used, sites, size, waypoints, extent = _HEADER.unpack(raw)
-                if mark != MARK or target.memory.read(control, 8) != _magic(blob):
-                    continue
-                raw = target.memory.read(control, blob.sizes["darc_control"])
-            except TargetError:
-                continue
-            layout = plan(blob, ROOMS[0])
-            if blob.unpack("darc_control", raw)["version"] == compiled.ABI_VERSION:
-                layout = layout_in(blob, control, raw, target.memory.read)
-            tables = AgentMemory(
-                blob, control - layout.control, layout, target.memory.read, target.memory.write
-            )
-            memory = range(waypoints, waypoints + extent)
-            yield LeftFoothold(base, used, sites, size, memory, tables)
-
-
-def _magic(blob: compiled.Blob) -> bytes:
-    return blob.constants["DARC_MAGIC"].to_bytes(8, "little")

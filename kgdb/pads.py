@@ -18,17 +18,12 @@ from darc.pads.foothold import Foothold
 from darc.pads.restoring import clean_up, taken_out
 from darc.target.outcome import Outcome
 from kgdb import devices, tasks
-from kgdb.foothold import (
-    ROOMS,
-    KernelFoothold,
-    LeftFoothold,
-    left_behind,
-    rooms_down_to,
-    rooms_for_set,
-)
+from kgdb.foothold import KernelFoothold
 from kgdb.kernel import STACK_SHIFT, Kernel
+from kgdb.leftbehind import LeftFoothold, left_behind
 from kgdb.pagetables import executable_areas
 from kgdb.program import KernelProgram
+from kgdb.rooms import ROOMS, rooms_down_to, rooms_for_set
 
 NO_THREADS = "--thread is for processes: take --task here"
 
