@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from darc.code.architecture import FunctionCode
 from darc.code.modules import Module
 from darc.code.notrace import why_notrace
-from darc.code.processor import BREAKPOINT, STACK_POINTER, decode
+from darc.code.processor import STACK_POINTER, decode
 from darc.code.program import Program
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import FormatError, TargetError, UnsupportedError, UsageError
@@ -20,7 +20,7 @@ from darc.pads.guards import Guard
 from darc.target.outcome import Outcome
 from kgdb import devices, ftrace, tasks
 from kgdb.devices import Devices
-from kgdb.foreign_probes import FTRACE_NOP, PROBED, TRACED
+from kgdb.foreign_probes import FTRACE_NOP, occupied_by
 from kgdb.image import KernelModule
 from kgdb.kernel import BOOTED_ANEW, STACK_SHIFT, Kernel
 from kgdb.modules import LoadedModule, ModuleImage, loaded
@@ -35,7 +35,6 @@ _WATCHED = {
     Guard.DISK_END: "bio_endio",
 }
 """Where a kernel tells who waits for whom, besides its scheduler."""
-_CALL, _JUMP, _BREAKPOINT = 0xE8, 0xE9, BREAKPOINT[0]
 _KASLR_STEP = 0x20_0000
 """Of what a kernel has moved itself by (``MIN_KERNEL_ALIGN``)."""
 _UNKNOWN_COUNTS = (
@@ -346,6 +345,7 @@ def _entry_problem(code: bytes, *, is_for_tracers: bool) -> str | None:
     """Why a function cannot be entered by way of its ftrace nop, where ``code`` is now."""
     if code == FTRACE_NOP:
         return None
-    if code[0] in (_CALL, _JUMP, _BREAKPOINT) and is_for_tracers:
-        return TRACED if code[0] == _CALL else PROBED
+    occupied = occupied_by(code) if is_for_tracers else None
+    if occupied is not None:
+        return occupied
     return "it has no room for a probe at its entry (notrace): time its callers or its callees"

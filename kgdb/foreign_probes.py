@@ -120,6 +120,14 @@ class ForeignProbes:
                 found.sites[index] = replace(site, problem=PROBED, is_short=False)
 
 
+def occupied_by(code: bytes) -> str | None:
+    """Who is active on a function that tracers may enter, whose entry has this ``code`` now;
+    ``None``: nobody."""
+    if code[0] == _CALL:
+        return TRACED
+    return PROBED if code[0] in (_JUMP, _BREAKPOINT) else None
+
+
 def target_of(address: int, code: bytes) -> int:
     """Where a call or jump of five bytes leads."""
     return address + _JUMP_SIZE + int.from_bytes(code[1:_JUMP_SIZE], "little", signed=True)
