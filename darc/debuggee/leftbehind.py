@@ -101,7 +101,8 @@ class LeftBehind:
     def retire(self, target: Target, memory: MemoryFile, pid: int) -> None:
         """Lets its landings return by themselves, once patches and stacks are restored."""
         target.memory.flush()
-        restore_copies(memory, pid, self.landings, partial(tables_in, memory))
+        find_tables, find_code = partial(tables_in, memory), partial(code_in, memory)
+        restore_copies(memory, pid, self.landings, find_tables, find_code)
         for landings in self.landings:
             landings.retire()
 
@@ -222,6 +223,18 @@ def _tables_at(control: int, memory: MemoryFile) -> AgentMemory | None:
     layout = layout_in(blob, control, raw, memory.read)
     base = control - layout.control
     return AgentMemory(blob, base, layout, memory.read, memory.write)
+
+
+def code_in(memory: MemoryFile, mapped: Sequence[Region]) -> list[range]:
+    """Where the agents, the pads and the landings in the process are, of this and of earlier
+    debuggers."""
+    found = list[range]()
+    for region in mapped:
+        with contextlib.suppress(TargetError):
+            for one in _areas(memory.read, [region]):
+                end = max(region.end, region.start + one.size)
+                found.append(range(region.start, end))
+    return found
 
 
 def tables_in(memory: MemoryFile, mapped: Sequence[Region]) -> list[range]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from signal import SIGSYS
 from typing import Self
 
@@ -39,6 +40,7 @@ from darc.debuggee.leftbehind import (
     Found,
     LeftBehind,
     areas_of,
+    code_in,
     give_back,
     header,
     keep_landings,
@@ -355,6 +357,7 @@ class ProcessFoothold(Foothold):
             self.identity,
             self.landings,
             lambda mapped: [*own, *tables_in(self.memory, mapped)],
+            partial(code_in, self.memory),
         )
 
     def _take_areas(self) -> None:

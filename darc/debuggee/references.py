@@ -160,9 +160,10 @@ def restore_copies(
     pid: int,
     landings: Sequence[ReturnLandings],
     besides: Callable[[Sequence[Region]], Sequence[range]],
+    code: Callable[[Sequence[Region]], Sequence[range]],
 ) -> list[Replaced]:
-    """See :mod:`darc.debuggee.stackcopies`; ``besides`` tells of mappings where none are. What was
-    replaced: nothing where the mappings cannot be read."""
+    """See :mod:`darc.debuggee.stackcopies`; ``besides`` tells of mappings where none are, ``code``
+    of darc's. What was replaced: nothing where the mappings cannot be read."""
     own: dict[int, int] = {}
     replaced = list[Replaced]()
     for one in landings:
@@ -176,6 +177,7 @@ def restore_copies(
                 mapped=mapped,
                 own=own,
                 besides=[*besides(mapped), *extents(landings)],
+                code=code(mapped),
                 replaced=replaced,
             )
     return replaced

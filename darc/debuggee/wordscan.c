@@ -44,18 +44,18 @@ size_t wordscan(const uint64_t *words, size_t count, const struct cluster *clust
 #define FLAGS_END 22            /* bits of a processor's flags */
 #define FLAGS_SET 2             /* the one that is always set */
 #define USER_CODE 0x33          /* the segment of a program's code (__USER_CS) */
-#define FARTHEST (8ull << 20)   /* from a signal's frame to where the stack was: the usual limit of a stack */
 
-/* What the kernel saves for a signal's handler (struct sigcontext): the stack pointer, which is further up, the program
- * counter, the flags and the segments. Notes the numbers of words that may be such program counters, among those that
- * have one before them and two behind; address is the first word's. Else as wordscan. */
-size_t savedscan(const uint64_t *words, size_t count, uint64_t address, uint32_t *found, size_t room, size_t *next)
+/* What the kernel saves for a signal's handler (struct sigcontext): the stack pointer, which is up to farthest bytes
+ * further up, the program counter, the flags and the segments. Notes the numbers of words that may be such program
+ * counters, among those that have one before them and two behind; address is the first word's. Else as wordscan. */
+size_t savedscan(const uint64_t *words, size_t count, uint64_t address, uint64_t farthest, uint32_t *found, size_t room,
+                 size_t *next)
 {
     size_t noted = 0, i = *next;
     for (; i + 2 < count && noted < room; i++) {
         if ((words[i + 2] & 0xffff) != USER_CODE || words[i + 1] >> FLAGS_END || !(words[i + 1] & FLAGS_SET))
             continue;
-        if (words[i - 1] - (address + 8 * i) - 1 < FARTHEST - 1)
+        if (words[i - 1] - (address + 8 * i) - 1 < farthest - 1)
             found[noted++] = (uint32_t)i;
     }
     *next = i + 2 < count ? i : count;

@@ -29,6 +29,14 @@ _ROOM = 4096
 _AROUND_SAVED = 24
 """Bytes before and behind a saved program counter by which it is told."""
 
+_STACKS = 8 << 20
+"""Bytes from a signal's frame to where the stack was: the usual limit of a stack."""
+
+_ANYWHERE = (1 << 64) - 1
+
+_SAVED_BEFORE = 16
+"""Registers that the kernel saves before the program counter, a word each."""
+
 _ENTRY = 8
 _PAGES_ASKED = 1 << 13
 
@@ -51,7 +59,7 @@ def _library() -> ctypes.CDLL:
     )
     library.savedscan.restype = ctypes.c_size_t
     library.savedscan.argtypes = (
-        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64),
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_uint64),
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
     )
     library.ownpages.restype = ctypes.c_size_t
@@ -100,11 +108,12 @@ def _own(pagemap: int, part: range, shared: bool) -> list[range]:
 
 
 def saved_counters(
-    memory: MemoryFile, part: range, *, passes_over: bool = False
+    memory: MemoryFile, part: range, *, passes_over: bool = False, farthest: int = _STACKS
 ) -> Iterator[tuple[int, int]]:
     """Where in ``part`` of the memory, whose bounds are multiples of 8, what looks like a program
     counter is that the kernel has saved for a signal's handler (``struct sigcontext``), and which.
-    ``passes_over`` as :meth:`WordScan.words`."""
+    The stack that the handler came upon is up to ``farthest`` bytes further up. ``passes_over`` as
+    :meth:`WordScan.words`."""
     buffer, found = ctypes.create_string_buffer(_CHUNK), (ctypes.c_uint32 * _ROOM)()
     view = memoryview(buffer)
     for at in range(part.start, part.stop - _AROUND_SAVED, _CHUNK - _AROUND_SAVED):
@@ -118,11 +127,21 @@ def saved_counters(
         next_word, count = ctypes.c_size_t(1), size // 8
         while next_word.value < count:
             noted = _library().savedscan(
-                *(buffer, count, at, found, _ROOM, ctypes.byref(next_word))
+                *(buffer, count, at, farthest, found, _ROOM, ctypes.byref(next_word))
             )
             for number in found[:noted]:
                 place = number * 8
                 yield at + place, int.from_bytes(view[place : place + 8], "little")
+
+
+def is_saved_register(memory: MemoryFile, place: int, code: Sequence[range]) -> bool:
+    """Whether at ``place`` is what a register had when a signal's handler came upon ``code``,
+    wherever the stack was."""
+    part = range(place, place + 8 * (_SAVED_BEFORE + 1) + _AROUND_SAVED)
+    saved = saved_counters(memory, part, passes_over=True, farthest=_ANYWHERE)
+    return any(
+        at - place <= 8 * _SAVED_BEFORE and any(pc in one for one in code) for at, pc in saved
+    )
 
 
 class WordScan:

@@ -34,6 +34,20 @@ def test_what_a_fiber_rests_in_stays(name: str, what: str, tmp_path: Path) -> No
         program.finish()
 
 
+@IN_BOTH
+def test_what_a_fiber_rests_in_stays_where_another_frame_has_its_stack(tmp_path: Path) -> None:
+    """The thread sleeps below that frame, whose words are not left over."""
+    with hazards.running("homefibers", tmp_path) as program:
+        once = ["darc profile handle lookup --time 1s", "continue", "darc stop"]
+        commands = [QUIET, *once * AGAIN]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
+        hazards.wait_until_let_go(program.pid)
+        assert "every probe is out" in done.gdb
+        program.check()
+        assert not program.altered()
+        program.finish()
+
+
 @IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize(
     "what",

@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 
 from darc.debuggee import procfs
 from darc.debuggee.references import restore_copies
+from darc.debuggee.stackcopies import replace
 from darc.debuggee.wordscan import WordScan, own_pages, saved_counters
 from darc.model.errors import TargetError
 from darc.pads.returns import ReturnLandings
+from darc.target.target import Region
 
 _PLACES = st.sampled_from([0x5555_5555_0000, 0x5555_6000_0010, 0x7F6D_ACA6_E6C0, 0x7F6D_ACA7_0000])
 _RANGES = st.lists(
@@ -162,8 +164,52 @@ class _Landings:
         return {8: 16}
 
 
+def _no_code(_: object) -> list[range]:
+    return []
+
+
+_REGISTERS = 16
+"""That the kernel saves before a program counter (``struct sigcontext``)."""
+
+
+def _interrupted(register: int, word: int, pc: int) -> list[int]:
+    """What the kernel saves where a handler has come upon ``pc``, on a stack of its own."""
+    saved = [0] * _REGISTERS
+    saved[register] = word
+    return [*saved, pc, 0x202, 0x2B000000000033, 0, 0, 0, 0, 0]
+
+
+@given(st.integers(0, _REGISTERS - 1), st.booleans())
+def test_what_the_agent_has_in_a_register_as_a_handler_comes_stays(
+    register: int, in_agent: bool
+) -> None:
+    """It was about to work out from it where a pad goes on: that was an address 11 bytes before the
+    program's own."""
+    back, own, agent = 0x7F6D_ACA6_E6CD, 0x5555_5555_56D2, range(0x7F6D_ACA6_0000, 0x7F6D_ACA7_0000)
+    pc = agent.start + 64 if in_agent else 0x5555_5555_5000
+    words = _interrupted(register, back, pc) + [back] * 20
+    stack = mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE)
+    stack[: 8 * len(words)] = struct.pack(f"<{len(words)}Q", *words)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(stack))
+    end = base + len(stack)
+    known = [Region(start=base, end=end, permissions="rw-p", offset=0, path="")]
+    with procfs.MemoryFile(os.getpid()) as memory:
+        assert replace(
+            memory,
+            os.getpid(),
+            mapped=known,
+            own={back: own},
+            besides=[],
+            code=[agent],
+            replaced=[],
+        )
+    found = struct.unpack_from(f"<{len(words)}Q", stack)
+    assert found[register] == (back if in_agent else own)
+    assert found[-20:] == (own,) * 20
+
+
 def test_a_process_whose_mappings_may_not_be_read_any_more() -> None:
     """It has made itself undumpable: a stop for the user is none of an error all the same."""
     landings = cast("ReturnLandings", _Landings())
     with procfs.MemoryFile(os.getpid()) as memory:
-        assert restore_copies(memory, 1 << 30, [landings], lambda _: [range(8)]) == []
+        assert restore_copies(memory, 1 << 30, [landings], lambda _: [range(8)], _no_code) == []
