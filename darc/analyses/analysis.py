@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import ClassVar
 
+from darc.analyses.question import Question
 from darc.code.program import Program
 from darc.collectors.collector import Collector
 from darc.debuggee.switchwatch import SwitchWatch
@@ -35,17 +36,15 @@ class Step(Enum):
     """What comes after a decision."""
 
     GO_ON = auto()
-    CHOOSE_PEAK = auto()
-    """The user is to choose a peak."""
-    CHOOSE_NODES = auto()
-    """The user is to choose where to descend."""
+    ASK = auto()
+    """The user is to answer :attr:`Analysis.question`."""
     FALL_BACK = auto()
-    """Time may be in calls that took no pad: breakpoints are to time them
-    (see :meth:`Analysis.fall_back`), or :meth:`Analysis.stay` ends the search."""
+    """Time may be in calls that these probes could not time: others are to time them
+    (see :meth:`Analysis.fall_back`), or :meth:`Analysis.stay` ends it."""
     SHOW = auto()
     """The user is to be shown where the program stands."""
     END = auto()
-    """The search is over: every probe can come out."""
+    """It is over: every probe can come out."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +139,11 @@ class Analysis(ABC):
     # ----------------------------------------------------------------- decisions
 
     @property
+    def question(self) -> Question | None:
+        """What the user is to choose, since :attr:`Step.ASK`."""
+        return None
+
+    @property
     @abstractmethod
     def needed(self) -> int:
         """After how many calls a decision is due. Any thread."""
@@ -170,7 +174,7 @@ class Analysis(ABC):
             self._status = status
 
     def why_no_fall_back(self) -> str | None:
-        """After :attr:`Step.FALL_BACK`: why breakpoints would spoil more than they tell."""
+        """After :attr:`Step.FALL_BACK`: why other probes would spoil more than they tell."""
         return None
 
     def fall_back(self, collector: Collector) -> Step:
@@ -180,7 +184,7 @@ class Analysis(ABC):
 
     def stay(self, why: str | None = None) -> Step:
         """After :attr:`Step.FALL_BACK`: ends with what is known. ``why`` says why there are no
-        breakpoints."""
+        other probes."""
         raise NotImplementedError
 
     # -------------------------------------------------------------------- views

@@ -19,6 +19,7 @@ from darc.analyses.guesstime import GuessTime
 from darc.analyses.peakchoice import Choice, PeakChoice
 from darc.analyses.peakprofile import PeakProfile
 from darc.analyses.profilepace import ProfilePace
+from darc.analyses.question import About, Question
 from darc.analyses.resumption import Resumption
 from darc.analyses.roundops import RoundOps
 from darc.analyses.runclock import RunClock
@@ -58,6 +59,8 @@ from darc.search.descent import (
 from darc.search.endings import too_few, widening
 
 _CUT_SHORT = f"calls of it that take no pad were still being timed: {THEIRS}"
+
+_WHICH_NODES = Question(About.FTREE, "choose where to descend ('darc descend FNODE…')")
 
 _SPANS_IN_PEAK = 256
 """A call in an op is kept one by one where it takes this part of the peak's fastest op, or more."""
@@ -110,6 +113,8 @@ class RootCauses(Resumable):
             self._program, self._switches, self.root, resumed, own_back=collector.own_back
         )
         self._has_decided = False
+        self._is_to_descend = False
+        """Whether the user is to say into which nodes (``set darc auto off``)."""
         self._closing: ClosingRound | None = None
         self._why_no_breakpoints: str | None = None
         self._is_gone = False
@@ -124,6 +129,12 @@ class RootCauses(Resumable):
     @property
     def is_searching(self) -> bool:
         return self._descent is not None
+
+    @property
+    def question(self) -> Question | None:
+        if self.status is Status.NO_PEAK:
+            return _which_peak(self._spec)
+        return _WHICH_NODES if self._is_to_descend and not self.finished else None
 
     def _tell(self, notes: Iterable[str]) -> None:
         for note in notes:
@@ -253,7 +264,7 @@ class RootCauses(Resumable):
             self._tell([] if note is None else [note])
         self._status = Status.NO_PEAK
         self._collector.counting.await_user()
-        return Step.CHOOSE_PEAK
+        return Step.ASK
 
     def collect(self) -> None:
         # The profile of breakpoints which time what took no pad is another one.
@@ -342,7 +353,7 @@ class RootCauses(Resumable):
         """``darc descend``: go on into these nodes only (``set darc auto off``)."""
         if self._descent is None:
             raise UsageError("choose a peak first: 'darc peak N'")
-        self._choice.is_fresh = False
+        self._choice.is_fresh = self._is_to_descend = False
         self._guess_time.stands_for_user()
         self._collector.timing.drop_open_calls()
         return self._go(self._descent.choose(nodes))
@@ -358,7 +369,8 @@ class RootCauses(Resumable):
             return self.stay()
         if not orders.analyse:  # drill-down by hand: wait for the user
             self._collector.counting.await_user()
-            return Step.CHOOSE_NODES
+            self._is_to_descend = True
+            return Step.ASK
         self._collector.timing.apply(orders)
         self._needed = self._descent.in_peak_needed()
         self._collector.counting.await_in_peak(self._needed)
@@ -623,3 +635,12 @@ def early_status(status: Status, has_paths: bool) -> Status:
     if not has_paths:
         return Status.INCONCLUSIVE
     return Status.FOUND if status is Status.SEARCHING else status
+
+
+def _which_peak(spec: str) -> Question:
+    """Of a function that the user knows as ``spec``."""
+    unanswered = (
+        f"no peak of {spec} is chosen: the program goes on, and nothing is searched for until you "
+        "choose one ('darc peak N' at a stop)"
+    )
+    return Question(About.PROFILE, "choose a peak ('darc peak N')", unanswered)

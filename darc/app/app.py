@@ -12,6 +12,7 @@ import functools
 import time
 from collections.abc import Callable
 
+from darc.analyses.question import About, Question
 from darc.app import finding, naming
 from darc.app.completing import functions_beginning
 from darc.app.finding import Request
@@ -77,8 +78,8 @@ class App:
         """Of ``darc why``: what comes after the session."""
         self._table: Snapshot | None = None
         """What had numbered functions last, of an analysis that others have followed."""
-        self._unchosen: Session | None = None
-        """The session of which the user was told that no peak is chosen."""
+        self._unanswered: Session | None = None
+        """The session of which the user was told that it waits for an answer."""
         self._waiting = Waiting(target, self)
         self._monitor: Monitor | None = None
         self._is_killed = False
@@ -436,13 +437,11 @@ class App:
         session = self._session
         if session is None:
             return
-        if session is not self._unchosen and session.analysis.status is Status.NO_PEAK:
-            self._unchosen = session
+        question = session.analysis.question
+        if session is not self._unanswered and question is not None and question.is_waited_for:
+            self._unanswered = session
             if session.alive:
-                self.emit(
-                    f"darc: no peak of {session.spec} is chosen: the program goes on, and nothing "
-                    "is searched for until you choose one ('darc peak N' at a stop)"
-                )
+                self.emit(f"darc: {question.unanswered}")
         session.pauses.end()
 
     def on_resume(self) -> None:
@@ -642,9 +641,9 @@ class App:
         if what is None or session is None:
             return
         style = Style(self.width, self.colour, self._parameters.verbose)
-        if what is Message.CHOOSE_NODES and self._pursuit is None:
-            self.emit(render.tree(self.snapshot(tree=True), style))
-            self.emit("darc: choose where to descend ('darc descend FNODE…'), then 'continue'")
+        question = session.analysis.question if what is Message.QUESTION else None
+        if question is not None and self._pursuit is None:
+            self._ask(question, style)
             return
         shown = session.snapshot(
             lines=what is not Message.END
@@ -652,16 +651,20 @@ class App:
         describe = None if self._request is None else self._request.describe
         if self._pursuit is not None:
             self.emit(status(self._with_answer(session, shown), style))
-        elif what is Message.CHOOSE_PEAK:
-            self.emit(histogram(shown, style))
-            self.emit("darc: choose a peak ('darc peak N'), then 'continue'")
-        elif what is Message.CAUGHT and describe is not None:
+        elif what is Message.PLACE and describe is not None:
             for line in describe(self._target, session, style).splitlines():
                 self.emit(line)
         elif shown.paths:
             self.emit(render.paths(shown, style))
         else:
             self.emit((early_end if what is Message.END else status)(shown, style))
+
+    def _ask(self, question: Question, style: Style) -> None:
+        if question.about is About.FTREE:
+            self.emit(render.tree(self.snapshot(tree=True), style))
+        else:
+            self.emit(histogram(self.snapshot(), style))
+        self.emit(f"darc: {question.text}, then 'continue'")
 
     def _tell_as_it_leaves(self) -> None:
         """Shows what is known as the debugger ends, or lets the program go: also a profile of f0,

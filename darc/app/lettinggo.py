@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from darc.app.stay import Stay
 from darc.model.errors import UsageError
-from darc.model.status import Status
 from darc.session.session import Session
 from darc.target.target import State, Target
 
@@ -91,10 +90,10 @@ class LettingGo:
         now, if that is not told as the debugger leaves."""
         if session is None or not session.alive or session.analysis.finished:
             return False
-        is_asked = session.analysis.status is Status.NO_PEAK
-        return not is_asked and (
-            self._target.screen.is_script or session.analysis.ends_at_interrupt
-        )
+        question = session.analysis.question
+        if question is not None and question.is_waited_for:
+            return False
+        return self._target.screen.is_script or session.analysis.ends_at_interrupt
 
     def _tell_by_then(self) -> None:
         """Where the debugger's output is gone, nobody hears of it."""

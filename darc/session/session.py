@@ -335,10 +335,9 @@ class Session:
         if after is Step.GO_ON:
             return Outcome.CONTINUE
         if after is Step.SHOW:
-            self.ways_out.message = Message.CAUGHT
+            self.ways_out.message = Message.PLACE
             return Outcome.STOP
-        peak = after is Step.CHOOSE_PEAK
-        self.ways_out.message = Message.CHOOSE_PEAK if peak else Message.CHOOSE_NODES
+        self.ways_out.message = Message.QUESTION
         return Outcome.STOP
 
     def _fall_back(self) -> Outcome:

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from darc.analyses.analysis import Analysis
+from darc.analyses.question import About
 from darc.analyses.rootcauses import RootCauses
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.model.errors import TargetError, UnsupportedError, UsageError
@@ -43,18 +44,27 @@ def test_the_user_chooses(assembled: Assemble) -> None:
     bench = Bench(assembled(PLAIN), peak=None, auto=False).install()
     session = bench.session
     bench.run(400)
-    assert session.take_message() is Message.CHOOSE_PEAK
+    assert session.take_message() is Message.QUESTION
     analysis = session.analysis
     assert isinstance(analysis, RootCauses)
+    question = analysis.question
+    assert question is not None
+    assert (question.about, question.is_waited_for) == (About.PROFILE, True)
     with pytest.raises(UsageError, match="there is no peak 9"):
         session.follow(lambda: analysis.choose_peak("9"))
     session.follow(lambda: analysis.choose_peak("last"))
     assert session.snapshot().status is Status.SEARCHING
     bench.run(400)
-    assert session.take_message() is Message.CHOOSE_NODES
+    assert session.take_message() is Message.QUESTION
+    question = analysis.question
+    assert question is not None
+    assert (question.about, question.is_waited_for) == (About.FTREE, False)
     session.follow(lambda: analysis.descend([session.root.children[0]]))
+    assert analysis.question is None
     bench.run(400)
-    assert session.take_message() in (Message.CHOOSE_NODES, Message.RESULT)
+    assert session.take_message() in (Message.QUESTION, Message.RESULT)
+    session.stop()
+    assert analysis.question is None
 
 
 def test_what_is_asked_for_after_the_end(bench: Bench) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from darc.analyses.offvotes import UNTOLD_NOTE
 from darc.analyses.secondlook import THEIRS
 from darc.analyses.why import SuspectProfiles, idle_in
-from darc.app.pursuit import Pursuit
+from darc.app.whypursuit import WhyPursuit
 from darc.code.callers import CallCounts, too_many
 from darc.collectors.memberpads import CALLED_OFF, NO_TIME
 from darc.collectors.set_collector import MOST_FUNCTIONS
@@ -647,7 +647,7 @@ def test_what_is_waited_for_is_added_up_over_the_functions_that_wait() -> None:
 def told_of(known: FunctionSet) -> Why:
     """What is said where profiles have shown that and nothing was searched."""
     shown = Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(known))
-    return Pursuit(20.0, Parameters()).known(session_of(None), shown)
+    return WhyPursuit(20.0, Parameters()).known(session_of(None), shown)
 
 
 def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None:
@@ -714,7 +714,7 @@ def test_little_was_seen_of_a_very_large_program(
     ]
     left_out = tuple((function(f"g{n}"), why_left) for n in range(left))
     known = dataclasses.replace(of(*rows), left_out=left_out, seconds=15.0)
-    pursuit = Pursuit(30.0, Parameters())
+    pursuit = WhyPursuit(30.0, Parameters())
     pursuit.take(profiled := session_of(profiles(known)), Snapshot("*", Status.DONE, Probes.PAD))
     why = pursuit.known(profiled, Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(known)))
     assert why.verdict is (Verdict.NOTHING if can_tell else Verdict.UNKNOWN)
@@ -765,14 +765,14 @@ def profiles(known: FunctionSet, elsewhere: tuple[int, ...] | None = None) -> Su
     return analysis
 
 
-def profiled(known: FunctionSet, elsewhere: tuple[int, ...] | None = None) -> Pursuit:
+def profiled(known: FunctionSet, elsewhere: tuple[int, ...] | None = None) -> WhyPursuit:
     """One that has timed functions, in two stops of half a second."""
-    pursuit = Pursuit(20.0, Parameters())
+    pursuit = WhyPursuit(20.0, Parameters())
     take_profiles(pursuit, profiles(known, elsewhere))
     return pursuit
 
 
-def take_profiles(pursuit: Pursuit, analysis: SuspectProfiles) -> None:
+def take_profiles(pursuit: WhyPursuit, analysis: SuspectProfiles) -> None:
     pursuit.take(session_of(analysis), Snapshot("*", Status.DONE, Probes.PAD, program=spent(2)))
 
 
@@ -794,7 +794,7 @@ def spent(stops: int) -> ProgramFigures:
     return ProgramFigures(stops=stops, stopped_seconds=stops / 4, longest_stop=stops / 8)
 
 
-def search(pursuit: Pursuit, *names: str, note: str | None = None) -> tuple[Session, Snapshot]:
+def search(pursuit: WhyPursuit, *names: str, note: str | None = None) -> tuple[Session, Snapshot]:
     """The next search, of ``names[0]``, which finds that path, in three stops."""
     following = pursuit.next()
     assert following is not None
@@ -1145,7 +1145,7 @@ def test_it_is_not_where_most_wait_or_where_it_takes_next_to_nothing() -> None:
 
 def test_a_program_that_ends_early_is_asked_for_less_time() -> None:
     known = of(row("plain", {10: 5000}))
-    pursuit = Pursuit(30.0, Parameters())
+    pursuit = WhyPursuit(30.0, Parameters())
     session = session_of(SimpleNamespace(status=Status.ENDED))
     why = pursuit.known(session, Snapshot("*", Status.ENDED, Probes.PAD, parts=parts_of(known)))
     assert why.verdict is Verdict.UNKNOWN

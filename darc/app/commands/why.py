@@ -5,7 +5,7 @@ from __future__ import annotations
 from darc.app.commands.command import Actions, Command, Option, Parsed
 from darc.app.finding import spelled
 from darc.app.options import Typed
-from darc.app.pursuit import SECONDS, Pursuit
+from darc.app.whypursuit import SECONDS, WhyPursuit
 from darc.model.errors import UsageError
 from darc.model.values import duration
 
@@ -29,7 +29,7 @@ def _parse(typed: Typed) -> Parsed:
 def _why(app: Actions, parsed: Parsed) -> None:
     seconds = parsed.options["seconds"]
     assert isinstance(seconds, float)
-    pursuit = Pursuit(seconds, app.parameters, lambda function: spelled(app.lookup(), function))
+    pursuit = WhyPursuit(seconds, app.parameters, lambda function: spelled(app.lookup(), function))
     app.analyse(pursuit.first(), pursuit)
 
 
