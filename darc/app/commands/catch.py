@@ -6,7 +6,7 @@ from functools import partial
 
 from darc.analyses.catching import LEAST_SECONDS, Catcher
 from darc.app.catching import describe, seconds_of
-from darc.app.commands.command import Actions, Command, Option, Parsed
+from darc.app.commands.command import Actions, Command, Option, Parsed, Value
 from darc.app.commands.start import functions
 from darc.app.finding import Request
 from darc.app.options import Typed
@@ -23,6 +23,8 @@ _ABOVE = Option(
     "For how long at least.",
     duration(LEAST_SECONDS, example="4ms", needs_unit=True),
 )
+_LATE_PEAK: Value[str | None] = Value("peak")
+_LATE: Value[float | None] = Value("above")
 
 
 def _parse(typed: Typed) -> Parsed:
@@ -31,14 +33,13 @@ def _parse(typed: Typed) -> Parsed:
         raise UsageError(f"'darc catch' takes one function, not {len(names)}")
     if len(typed.texts) > 1:
         raise UsageError("'darc catch' takes --peak or --above, not both")
-    return Parsed(names, {"peak": _PEAK.typed_in(typed), "above": _ABOVE.typed_in(typed)})
+    peak, above = _PEAK.typed_in(typed), _ABOVE.typed_in(typed)
+    return Parsed(names, {**_LATE_PEAK.put(peak), **_LATE.put(above)})
 
 
 def _catch(app: Actions, parsed: Parsed) -> None:
     function = parsed.arguments[0] if parsed.arguments else None
-    peak, above = parsed.options["peak"], parsed.options["above"]
-    assert peak is None or isinstance(peak, str)
-    assert above is None or isinstance(above, float)
+    peak, above = _LATE_PEAK.of(parsed), _LATE.of(parsed)
     before = app.session
     if function is None:
         if before is None:

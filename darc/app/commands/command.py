@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, cast
 
 from darc.app.finding import Request
 from darc.app.options import Typed, split_line, split_options
@@ -20,6 +20,7 @@ from darc.saved.storage import Stored
 from darc.session.session import Session
 from darc.views.style import Style
 
+_Value = TypeVar("_Value")
 _Value_co = TypeVar("_Value_co", covariant=True)
 
 
@@ -92,6 +93,23 @@ class Parsed:
 
     arguments: tuple[str, ...] = ()
     options: Mapping[str, object] = field(default_factory=dict)
+    """By the fields of :class:`Parameters`, and a command's own by its :class:`Value`."""
+
+
+@dataclass(frozen=True)
+class Value(Generic[_Value]):
+    """One of the :attr:`Parsed.options` of a command, by its ``name`` there: the parser puts it,
+    the action has it with its type."""
+
+    name: str
+
+    def put(self, value: _Value) -> dict[str, object]:
+        """It, as one of these options."""
+        return {self.name: value}
+
+    def of(self, parsed: Parsed) -> _Value:
+        """What :meth:`put` has put there."""
+        return cast(_Value, parsed.options[self.name])
 
 
 def path_of(file: str) -> Path:

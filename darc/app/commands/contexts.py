@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from darc.app.commands.command import FILE, Actions, Command, Option, Parsed, path_of
+from darc.app.commands.command import FILE, Actions, Command, Option, Parsed, Value, path_of
 from darc.app.commands.written import VIEW_OPTIONS, view_options_in, write
 from darc.app.options import Typed
 from darc.model.contexts import merged, rank
@@ -23,6 +23,9 @@ _IMPORT = Option(
     "--import", "FILE", "Infer contexts from the stacks in FILE, a text of 'perf script'.", FILE
 )
 _TOP = Option("--top", "N", "So many paths.", count(), "10")
+_AGAINST: Value[Path | None] = Value("base")
+_IMPORTED: Value[Path | None] = Value("import")
+_PATHS: Value[int] = Value("top")
 
 
 def _parse(typed: Typed) -> Parsed:
@@ -30,26 +33,24 @@ def _parse(typed: Typed) -> Parsed:
     if "" in files:
         raise UsageError("darc contexts takes files of 'darc save', by their names")
     own = {
-        "base": _BASE.typed_in(typed),
-        "import": _IMPORT.typed_in(typed),
-        "top": _TOP.value_in(typed),
+        **_AGAINST.put(_BASE.typed_in(typed)),
+        **_IMPORTED.put(_IMPORT.typed_in(typed)),
+        **_PATHS.put(_TOP.value_in(typed)),
     }
     return Parsed(files, {**own, **view_options_in(typed)})
 
 
 def _contexts(app: Actions, parsed: Parsed) -> None:
-    options = parsed.options
-    imported, against, top = (options[k] for k in ("import", "base", "top"))
-    assert isinstance(top, int)
+    imported, against, top = _IMPORTED.of(parsed), _AGAINST.of(parsed), _PATHS.of(parsed)
     trees = [*app.measured(), *(contexts.read_any(path_of(name)) for name in parsed.arguments)]
-    trace = perfscript.read_file(imported) if isinstance(imported, Path) else None
+    trace = None if imported is None else perfscript.read_file(imported)
     tree = merged(trees, None if trace is None else trace.tree)
     if not tree.children:
         raise UsageError(
             "nothing was measured yet: 'darc start FUNCTION' and let it search, or name files of "
             "'darc save', or '--import FILE' of perf script"
         )
-    base = contexts.read_any(against) if isinstance(against, Path) else None
+    base = None if against is None else contexts.read_any(against)
     known = contextview.RankedContexts(
         tree=tree,
         paths=tuple(rank(tree, base)),

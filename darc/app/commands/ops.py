@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from darc.app.commands.command import Actions, Command, Option, Parsed, path_of
+from darc.app.commands.command import Actions, Command, Option, Parsed, Value, path_of
 from darc.app.commands.filenames import files
 from darc.app.commands.peak import peaks
 from darc.app.commands.written import VIEW_OPTIONS, view_options_in, write
@@ -30,6 +30,7 @@ _BY = Option(
     member(Method),
     Method.EMD.value,
 )
+_METHOD: Value[Method | None] = Value("by")
 
 
 def _parse_ops(typed: Typed) -> Parsed:
@@ -80,12 +81,11 @@ def _parse_compare(typed: Typed) -> Parsed:
         )
     if "" in arguments:
         raise UsageError("darc compare takes peaks, as numbers, or files: darc compare 3 1")
-    return Parsed(arguments, {**view_options_in(typed), "by": by})
+    return Parsed(arguments, {**view_options_in(typed), **_METHOD.put(by)})
 
 
 def _compare(app: Actions, parsed: Parsed) -> None:
-    by = parsed.options["by"]
-    assert by is None or isinstance(by, Method)
+    by = _METHOD.of(parsed)
     pair = _sets(app, parsed.arguments)
     if pair is not None:
         names, before, now = pair

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from darc.analyses.functionset import FunctionProfiles
-from darc.app.commands.command import Actions, Command, Option, Parsed
+from darc.app.commands.command import Actions, Command, Option, Parsed, Value
 from darc.app.commands.filenames import files
 from darc.app.commands.start import functions
 from darc.app.finding import Members, Request
@@ -26,6 +26,9 @@ _EVERY = Option(
     duration(0.01, example="20ms"),
 )
 _TOP = Option("--top", "N", "So many rows are shown.", count(), f"{TOP}")
+_SECONDS: Value[float] = Value("seconds")
+_ROWS: Value[int] = Value("top")
+_INTERVAL: Value[float | None] = Value("every")
 
 
 def _parse(typed: Typed) -> Parsed:
@@ -39,7 +42,8 @@ def _parse(typed: Typed) -> Parsed:
             f"--every: --time may have {_MOST_INTERVALS} intervals: take one of "
             f"{longer_time(seconds / _MOST_INTERVALS)}"
         )
-    return Parsed(typed.words, {"seconds": seconds, "top": top, "every": every})
+    own = {**_SECONDS.put(seconds), **_ROWS.put(top), **_INTERVAL.put(every)}
+    return Parsed(typed.words, own)
 
 
 def _patterns(app: Actions, typed: str) -> list[str]:
@@ -49,11 +53,7 @@ def _patterns(app: Actions, typed: str) -> list[str]:
 
 
 def _profile(app: Actions, parsed: Parsed) -> None:
-    seconds, top = parsed.options["seconds"], parsed.options["top"]
-    assert isinstance(seconds, float)
-    assert isinstance(top, int)
-    every = parsed.options["every"]
-    assert every is None or isinstance(every, float)
+    seconds, top, every = _SECONDS.of(parsed), _ROWS.of(parsed), _INTERVAL.of(parsed)
     texts = parsed.arguments
     analysis = partial(FunctionProfiles, seconds=seconds, top=top, every=every)
     app.analyse(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from pathlib import Path
 
-from darc.app.commands.command import FILE, Actions, Command, Option, Parsed, style_of
+from darc.app.commands.command import FILE, Actions, Command, Option, Parsed, Value, style_of
 from darc.app.commands.written import FILE_OPTION
 from darc.app.options import Typed
 from darc.model.errors import UsageError
@@ -37,6 +37,9 @@ _REQUIRE = Option(
     member(Required),
     "none",
 )
+_FORM: Value[Exporter] = Value("format")
+_FILE: Value[Path | None] = Value("file")
+_NEEDED: Value[Required | None] = Value("require")
 REPORT_OPTIONS = (_FORMAT, FILE_OPTION, _OUTPUT, _REQUIRE)
 
 
@@ -48,20 +51,19 @@ def _parse_report(typed: Typed) -> Parsed:
         )
     path = FILE_OPTION.typed_in(typed) or _OUTPUT.typed_in(typed)
     form = _FORMAT.typed_in(typed) or reportfile.format_of(path)
-    return Parsed((), {"format": form, "file": path, "require": _REQUIRE.typed_in(typed)})
+    needed = _NEEDED.put(_REQUIRE.typed_in(typed))
+    return Parsed((), {**_FORM.put(form), **_FILE.put(path), **needed})
 
 
 def _report(app: Actions, parsed: Parsed) -> None:
-    form, file = parsed.options["format"], parsed.options["file"]
-    assert isinstance(form, Exporter)
     reportfile.write_report(
         app.snapshot(tree=True),
-        form,
-        file if isinstance(file, Path) else None,
+        _FORM.of(parsed),
+        _FILE.of(parsed),
         emit=app.emit,
         style=style_of(app),
-        require_root_cause=parsed.options["require"] is Required.ROOT_CAUSE,
-        require_answer=parsed.options["require"] is Required.ANSWER,
+        require_root_cause=_NEEDED.of(parsed) is Required.ROOT_CAUSE,
+        require_answer=_NEEDED.of(parsed) is Required.ANSWER,
     )
 
 

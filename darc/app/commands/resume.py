@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from darc.app.commands.command import Actions, Command, Option, Parsed, one_file
+from darc.app.commands.command import Actions, Command, Option, Parsed, Value, one_file
 from darc.app.commands.start import search_options
 from darc.app.options import START_OPTIONS, Typed, parse_overrides
 from darc.app.parameters import Parameter
@@ -15,6 +15,9 @@ from darc.model.errors import FormatError, UsageError
 from darc.saved import refit, storage
 from darc.saved.checked import DamagedFileError, short_key
 from darc.saved.storage import Stored
+
+_FILE: Value[Path] = Value("file")
+_TYPED: Value[Typed] = Value("typed")
 
 _MEAN: Mapping[str, str] = {
     "--peak": (
@@ -135,7 +138,7 @@ def _parse(own: Mapping[str, Iterable[Option[object]]], typed: Typed) -> Parsed:
     parse_overrides(typed)
     for name, text in typed.options:
         _check(own.get(name, ()), text)
-    return Parsed((), {"file": one_file(typed), "typed": typed})
+    return Parsed((), {**_FILE.put(one_file(typed)), **_TYPED.put(typed)})
 
 
 def _check(options: Iterable[Option[object]], text: str) -> None:
@@ -153,9 +156,7 @@ def _check(options: Iterable[Option[object]], text: str) -> None:
 
 
 def _resume(known: Mapping[str, Command], app: Actions, parsed: Parsed) -> None:
-    file, typed = parsed.options["file"], parsed.options["typed"]
-    assert isinstance(file, Path)
-    assert isinstance(typed, Typed)
+    file, typed = _FILE.of(parsed), _TYPED.of(parsed)
     stored = storage.read_file(file)
     command = _beginner(known, stored, file)
     again = _typed_again(command, stored, typed, file)

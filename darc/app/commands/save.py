@@ -6,20 +6,21 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from darc.app.commands.command import Actions, Command, Parsed, one_file
+from darc.app.commands.command import Actions, Command, Parsed, Value, one_file
 from darc.app.options import Typed
 from darc.model.errors import UsageError
 from darc.saved import storage
 from darc.saved.files import replace_file
 
+_FILE: Value[Path] = Value("file")
+
 
 def _parse_save(typed: Typed) -> Parsed:
-    return Parsed((), {"file": one_file(typed)})
+    return Parsed((), _FILE.put(one_file(typed)))
 
 
 def _save(known: Mapping[str, Command], app: Actions, parsed: Parsed) -> None:
-    file = parsed.options["file"]
-    assert isinstance(file, Path)
+    file = _FILE.of(parsed)
     if app.session is None and app.is_busy:
         raise UsageError("nothing was collected yet: type 'run', then 'darc save' at a stop")
     session = app.need_session()

@@ -6,7 +6,7 @@ import dataclasses
 from functools import partial
 
 from darc.analyses.walk import THRESHOLD, WINDOW_SECONDS, CallWalk
-from darc.app.commands.command import Actions, Command, Option, Parsed
+from darc.app.commands.command import Actions, Command, Option, Parsed, Value
 from darc.app.commands.start import functions
 from darc.app.finding import Request
 from darc.app.options import Typed
@@ -35,25 +35,24 @@ _TIME = Option(
     duration(),
     "that of 'set darc max-time', none",
 )
+_SHARE: Value[float] = Value("threshold")
+_SECONDS: Value[float] = Value("seconds")
+_LIMIT: Value[float | None] = Value("limit")
 
 
 def _parse(typed: Typed) -> Parsed:
     if len(typed.words) > 1:
         raise UsageError(f"darc walk begins with one function, not {' and '.join(typed.words)}")
     own = {
-        "threshold": _THRESHOLD.value_in(typed),
-        "seconds": _WINDOW.value_in(typed),
-        "limit": _TIME.typed_in(typed),
+        **_SHARE.put(_THRESHOLD.value_in(typed)),
+        **_SECONDS.put(_WINDOW.value_in(typed)),
+        **_LIMIT.put(_TIME.typed_in(typed)),
     }
     return Parsed(typed.words, own)
 
 
 def _walk(app: Actions, parsed: Parsed) -> None:
-    threshold, seconds = parsed.options["threshold"], parsed.options["seconds"]
-    assert isinstance(threshold, float)
-    assert isinstance(seconds, float)
-    limit = parsed.options["limit"]
-    assert limit is None or isinstance(limit, float)
+    threshold, seconds, limit = _SHARE.of(parsed), _SECONDS.of(parsed), _LIMIT.of(parsed)
     parameters = app.parameters
     if limit is not None:
         parameters = dataclasses.replace(parameters, max_time=limit)

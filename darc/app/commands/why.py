@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darc.app.commands.command import Actions, Command, Option, Parsed
+from darc.app.commands.command import Actions, Command, Option, Parsed, Value
 from darc.app.finding import spelled
 from darc.app.options import Typed
 from darc.app.whypursuit import SECONDS, WhyPursuit
@@ -18,17 +18,19 @@ _TIME = Option(
 )
 
 
+_SECONDS: Value[float] = Value("seconds")
+
+
 def _parse(typed: Typed) -> Parsed:
     if typed.words:
         raise UsageError(
             f"darc why takes no function: 'darc start {typed.words[0]}' looks into that one"
         )
-    return Parsed((), {"seconds": _TIME.value_in(typed)})
+    return Parsed((), _SECONDS.put(_TIME.value_in(typed)))
 
 
 def _why(app: Actions, parsed: Parsed) -> None:
-    seconds = parsed.options["seconds"]
-    assert isinstance(seconds, float)
+    seconds = _SECONDS.of(parsed)
     pursuit = WhyPursuit(seconds, app.parameters, lambda function: spelled(app.lookup(), function))
     app.analyse(pursuit.first(), pursuit)
 

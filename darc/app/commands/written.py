@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from darc.app.commands.command import FILE, Actions, Option, Parsed, style_of
+from darc.app.commands.command import FILE, Actions, Option, Parsed, Value, style_of
 from darc.app.options import Typed
 from darc.model.values import member
 from darc.views.exporters import json
@@ -20,6 +20,8 @@ _FORMAT = Option(
     member(ViewFormat),
     "what the file of -o ends in, else text",
 )
+_FORM: Value[ViewFormat] = Value("format")
+_FILE: Value[Path | None] = Value("file")
 VIEW_OPTIONS = (_FORMAT, FILE_OPTION)
 
 
@@ -27,17 +29,16 @@ def view_options_in(typed: Typed) -> dict[str, object]:
     """``format`` and ``file``, for :func:`write`, by what was typed of :data:`VIEW_OPTIONS`. Raises
     :class:`UsageError`."""
     file = FILE_OPTION.typed_in(typed)
-    return {"format": _FORMAT.typed_in(typed) or ViewFormat.of_file(file), "file": file}
+    form = _FORMAT.typed_in(typed) or ViewFormat.of_file(file)
+    return {**_FORM.put(form), **_FILE.put(file)}
 
 
 def write(app: Actions, parsed: Parsed, text: Text, values: Values) -> None:
     """Shows a view, or writes it, as the options of :func:`view_options_in` say."""
-    form, file = parsed.options["format"], parsed.options["file"]
-    assert isinstance(form, ViewFormat)
     write_view(
         {ViewFormat.TEXT: text, ViewFormat.JSON: lambda _style: json.json_text(values())},
-        form,
-        file if isinstance(file, Path) else None,
+        _FORM.of(parsed),
+        _FILE.of(parsed),
         emit=app.emit,
         style=style_of(app),
     )
