@@ -1,36 +1,46 @@
-"""Whether gdb has stopped a process of this machine or a kernel behind a remote connection."""
+"""What gdb has stopped: a process of this machine, or a kernel behind a remote connection."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.process import ProcessDebuggee
 from darc.model.errors import UnsupportedError, UsageError
 from darc.target.target import Target
 from darc_gdb import answers
+from darc_gdb.answers import TargetStack
 from darc_gdb.remote import GdbRemote
 from darc_gdb.target import GdbTarget
 
 
-def choose_debuggee(target: Target) -> Debuggee:
-    """What an analysis would be of now.
+@dataclass(frozen=True)
+class DebuggeeKind:
+    """One kind of what gdb may have stopped."""
 
-    Raises:
-        UsageError: there is no program.
-        UnsupportedError: it is one that darc cannot reach.
-    """
-    stack = answers.target_stack()
-    if stack.is_core:
-        raise UnsupportedError("gdb has a core file: darc needs a program that runs")
-    if not stack.is_remote:
-        assert isinstance(target, GdbTarget)
-        target.memory.hidden, target.memory.is_local = None, True
-        return ProcessDebuggee(target)
+    is_meant: Callable[[TargetStack], bool]
+    """Whether it is one, by what gdb is connected to."""
+    make: Callable[[GdbTarget], Debuggee]
+    """May raise :class:`~darc.model.errors.UnsupportedError`: darc cannot reach it."""
+
+
+def _core(target: GdbTarget) -> NoReturn:
+    del target
+    raise UnsupportedError("gdb has a core file: darc needs a program that runs")
+
+
+def _process(target: GdbTarget) -> Debuggee:
+    target.memory.hidden, target.memory.is_local = None, True
+    return ProcessDebuggee(target)
+
+
+def _kernel(target: GdbTarget) -> Debuggee:
     from kgdb.debuggee import KernelDebuggee  # only where it is needed: it reads a large file
     from kgdb.image import WHERE_SYMBOLS_ARE, is_kernel, kernel_file, what_lacks
 
-    assert isinstance(target, GdbTarget)
     path = kernel_file(target)
     if not is_kernel(path):
         if (lacks := what_lacks(path)) is not None:
@@ -41,6 +51,26 @@ def choose_debuggee(target: Target) -> Debuggee:
         )
     target.memory.is_local = False
     return KernelDebuggee(GdbRemote(target))
+
+
+KINDS = (
+    DebuggeeKind(lambda stack: stack.is_core, _core),
+    DebuggeeKind(lambda stack: stack.is_remote, _kernel),
+    DebuggeeKind(lambda _stack: True, _process),
+)
+"""The first that is meant is what gdb has."""
+
+
+def choose_debuggee(target: Target) -> Debuggee:
+    """What an analysis would be of now.
+
+    Raises:
+        UsageError: there is no program.
+        UnsupportedError: it is one that darc cannot reach.
+    """
+    assert isinstance(target, GdbTarget)
+    stack = answers.target_stack()
+    return next(kind for kind in KINDS if kind.is_meant(stack)).make(target)
 
 
 def check_runnable(target: Target) -> None:

@@ -11,6 +11,7 @@ from darc.app import commands, failures, monitor
 from darc.app.app import App
 from darc.app.parameters import PARAMETERS
 from darc.debuggee import beside
+from darc.debuggee.process import ProcessDebuggee
 from darc.model.errors import TargetError
 from darc.target.target import State
 from darc.views import glyphs
@@ -337,7 +338,7 @@ def register(debugger: lldb.SBDebugger) -> None:
         return
     interpreter = debugger.GetCommandInterpreter()
     target = stophook.TARGETS[number] = LldbTarget(debugger)
-    app = APPS[number] = App(target)
+    app = APPS[number] = App(target, ProcessDebuggee)
     try:
         _add_commands(interpreter)
         _connect(debugger, app, target)

@@ -27,7 +27,6 @@ from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.collectors.set_collector import SetCollector
 from darc.debuggee.debuggee import Debuggee
-from darc.debuggee.process import ProcessDebuggee
 from darc.model.contexts import Context, folded, measured_tree
 from darc.model.errors import (
     DarcError,
@@ -59,7 +58,7 @@ class App:
     def __init__(
         self,
         target: Target,
-        choose_debuggee: Callable[[Target], Debuggee] = ProcessDebuggee,
+        choose_debuggee: Callable[[Target], Debuggee],
         check_runnable: Callable[[Target], None] = lambda target: None,
     ) -> None:
         """``choose_debuggee`` tells what the debugger has stopped; ``check_runnable`` raises

@@ -551,6 +551,24 @@ def test_the_engine_is_imported_without_a_debugger() -> None:
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
+def test_the_engine_knows_no_particular_debuggee() -> None:
+    """The debuggers' packages say what may be one."""
+    kinds = {
+        module_name(file)
+        for file, _, bases in _classes("darc/debuggee")
+        if not {"Debuggee", "PadBackend"}.isdisjoint(bases)
+    }
+    assert "darc.debuggee.process" in kinds
+    wrong = [
+        str(one)
+        for file in ENGINE
+        if home(module_name(file)) != "debuggee"
+        for one in imports(file)
+        if one.name in kinds
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize("package", ["darc_gdb", "darc_lldb"])
 def test_parts_of_a_target_have_the_names_of_what_is_asked_of_them(package: str) -> None:
     """Who knows one debugger's package finds the way in the other's."""
@@ -568,7 +586,7 @@ def _classes(folder: str) -> Iterator[tuple[Path, str, list[str]]]:
     for file in sorted((ROOT / folder).glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ClassDef):
-                yield file, node.name, [ast.unparse(base) for base in node.bases]
+                yield file.relative_to(ROOT), node.name, list(map(ast.unparse, node.bases))
 
 
 def test_folders_have_no_code_of_their_own() -> None:
