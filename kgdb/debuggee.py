@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Iterator
 
 from darc.code.architecture import FunctionCode
+from darc.code.landmarks import Landmark
 from darc.code.modules import Module
 from darc.code.notrace import why_notrace
 from darc.code.processor import STACK_POINTER, decode
@@ -16,7 +17,6 @@ from darc.model.errors import FormatError, TargetError, UnsupportedError, UsageE
 from darc.model.ftree import Function
 from darc.model.parameters import Parameters
 from darc.pads.backend import PadBackend
-from darc.pads.guards import Guard
 from darc.target.outcome import Outcome
 from kgdb import devices, ftrace, tasks
 from kgdb.devices import Devices
@@ -29,10 +29,10 @@ from kgdb.program import KernelProgram
 from kgdb.remote import Remote
 
 _WATCHED = {
-    Guard.WAKE: "try_to_wake_up",
-    Guard.WORK: "process_one_work",
-    Guard.DISK: "submit_bio",
-    Guard.DISK_END: "bio_endio",
+    Landmark.WAKE: "try_to_wake_up",
+    Landmark.WORK: "process_one_work",
+    Landmark.DISK: "submit_bio",
+    Landmark.DISK_END: "bio_endio",
 }
 """Where a kernel tells who waits for whom, besides its scheduler."""
 _KASLR_STEP = 0x20_0000
@@ -201,7 +201,7 @@ class KernelDebuggee(Debuggee):
     def _without_kprobes(self) -> frozenset[int]:
         return ftrace.without_kprobes(self._kernel.image)
 
-    def guard_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
+    def landmarks(self, program: Program) -> Iterator[tuple[Landmark, int, str]]:
         return iter(())  # nothing unwinds a kernel's stack but for a look
 
     def why_no_waits(self, program: Program) -> str | None:
@@ -217,12 +217,12 @@ class KernelDebuggee(Debuggee):
             return "a tracer of the kernel's own stands at finish_task_switch"
         return None
 
-    def wait_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
+    def wait_landmarks(self, program: Program) -> Iterator[tuple[Landmark, int, str]]:
         assert isinstance(program, KernelProgram)
         kernel, switch = self._kernel, program.switch_place
         if switch is None or self.why_no_waits(program) is not None:
             return  # then wake-ups have no sleep that they belong to
-        yield Guard.SWITCH, switch, "finish_task_switch"
+        yield Landmark.SWITCH, switch, "finish_task_switch"
         for kind, name in _WATCHED.items():
             place = kernel.value(name)
             if place is not None and self._is_free(program, place):

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
+from darc.code.landmarks import WAIT_AT
 from darc.model.ops import By, Event, ObjectKind, OffReason, Op, Stack
 from darc.model.waits import Holder, Role, WaitedFor, Waits
-from darc.pads.guards import WAIT_AT
 
 WOKEN = {
     By.TASK: Role.WOKE,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from darc.code.architecture import FunctionCode
+from darc.code.landmarks import Landmark
 from darc.code.processor import is_return
 from darc.code.program import Program
 from darc.collectors.breakplaces import BreakPlaces
 from darc.collectors.hitcost import HitCost
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import UnsupportedError
-from darc.pads.guards import Guard
 
 MAX_CALLERS = 64
 """Return addresses of f0 that are learned, where its own returns do not tell its end."""
@@ -47,10 +47,10 @@ class F0Places:
     def plan_guards(self) -> None:
         """Where exceptions are caught and longjmps begin: frames end there without a return."""
         try:
-            for kind, address, _ in self._debuggee.guard_places(self._program):
-                if kind is Guard.SHOW:
+            for kind, address, _ in self._debuggee.landmarks(self._program):
+                if kind is Landmark.SHOW:
                     self._places.at(address).catches = True
-                elif kind is Guard.JUMP:
+                elif kind is Landmark.JUMP:
                     self._places.at(address).jumps = True
         except UnsupportedError:
             pass  # an unwinder that cannot be found: it sees the program's own stack

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from darc.agent.rows import EVERY_LANE, KeptEvent, KeptMoment, KeptOp, Node, Route
 from darc.code.architecture import Site
+from darc.code.landmarks import Landmark
 from darc.code.live import NotNowError
 from darc.collectors.callees import Callees
 from darc.collectors.duties import Timing
@@ -36,7 +37,6 @@ from darc.model.ops import (
     Stack,
     Sum,
 )
-from darc.pads.guards import Guard
 from darc.pads.installer import PadInstaller
 from darc.pads.patching import Patch
 from darc.search.contest import Vote, call_sites
@@ -52,17 +52,17 @@ _MOST_BELOW = 64
 """Callees of a node that what they call is read ahead of, in case the search looks ahead as far."""
 
 _OBJECTS = {
-    Guard.LOCK: ObjectKind.LOCK,
-    Guard.RWLOCK: ObjectKind.RWLOCK,
-    Guard.RDLOCK: ObjectKind.RWLOCK,
-    Guard.UNLOCK: ObjectKind.LOCK,
-    Guard.COND_WAIT: ObjectKind.CONDITION,
-    Guard.SEM_WAIT: ObjectKind.SEMAPHORE,
-    Guard.BARRIER: ObjectKind.BARRIER,
-    Guard.JOIN: ObjectKind.THREAD,
-    Guard.END: ObjectKind.THREAD,
-    Guard.SANDBOX: ObjectKind.FUTEX,
-    Guard.WAKE: ObjectKind.WAKE_UP,
+    Landmark.LOCK: ObjectKind.LOCK,
+    Landmark.RWLOCK: ObjectKind.RWLOCK,
+    Landmark.RDLOCK: ObjectKind.RWLOCK,
+    Landmark.UNLOCK: ObjectKind.LOCK,
+    Landmark.COND_WAIT: ObjectKind.CONDITION,
+    Landmark.SEM_WAIT: ObjectKind.SEMAPHORE,
+    Landmark.BARRIER: ObjectKind.BARRIER,
+    Landmark.JOIN: ObjectKind.THREAD,
+    Landmark.END: ObjectKind.THREAD,
+    Landmark.SANDBOX: ObjectKind.FUTEX,
+    Landmark.WAKE: ObjectKind.WAKE_UP,
 }
 """What a guard at a function of the C library tells of."""
 

@@ -148,7 +148,7 @@ class MemberPads(LooksAhead):
             self.leave_out(number, self.make(number))
 
     def _see_guards(self) -> None:
-        self._guarded = {place for _, place, _ in self._debuggee.guard_places(self._program)}
+        self._guarded = {place for _, place, _ in self._debuggee.landmarks(self._program)}
 
     # ------------------------------------------------------------------- one by one
 

@@ -121,7 +121,7 @@ class PadCollector(Collector):
         debuggee.begin()
         foothold = self._footing.take(self._program, self._room(), self._parameters.resolution)
         self._target.frames.show_pads(compiled.elf_file(), foothold.agent_base, foothold.caller)
-        places = debuggee.guard_places
+        places = debuggee.landmarks
         self._take(foothold, PadInstaller(self._target, self._program, foothold, places))
         notes += foothold.free_stuck()
         notes += self._handlers.look(foothold)
@@ -212,12 +212,12 @@ class PadCollector(Collector):
 
     def _is_watched(self, entry: int) -> bool:
         """Whether a guard is to stand there that nothing can be timed without."""
-        places = self._debuggee.guard_places(self._program)
+        places = self._debuggee.landmarks(self._program)
         return any(at == entry and not kind.is_of_waits for kind, at, _ in places)
 
     def _enable(self) -> None:
         """Lets the program lead there."""
-        self.installer.guards.prepare_waits(self._debuggee.wait_places)
+        self.installer.guards.prepare_waits(self._debuggee.wait_landmarks)
         self.tables.set(loops=int(self._parameters.loops is Loops.PAPER))
         self.installer.enable()
 
@@ -274,7 +274,7 @@ class PadCollector(Collector):
         self._debuggee.refresh(self._program)
         self._looks.forget()
         if self.installer.guards.knows_waits:
-            self.installer.guards.prepare_waits(self._debuggee.wait_places)
+            self.installer.guards.prepare_waits(self._debuggee.wait_landmarks)
         return self.installer.guards.put() + self._tell_code()
 
     def _tell_code(self) -> list[str]:

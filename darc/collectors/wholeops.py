@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import RunningOp
+from darc.code.landmarks import Landmark
 from darc.code.processor import PROGRAM_COUNTER
 from darc.code.program import Program
 from darc.collectors.duties import KeepsOps, Running, SeesOpenCalls
@@ -15,7 +16,6 @@ from darc.debuggee import clock
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.holds import Scheduled
 from darc.model.ops import Event, KeptOps
-from darc.pads.guards import Guard
 from darc.pads.installer import PadInstaller
 from darc.target.target import Target
 
@@ -61,7 +61,7 @@ class PadOps(KeepsOps, SeesOpenCalls):
 
     def kept_ops(self) -> KeptOps:
         guards = self._installer.guards
-        sees_switches = guards.has(Guard.SWITCH)
+        sees_switches = guards.has(Landmark.SWITCH)
         kept = self._instrumentation.kept_ops(self._debuggee.hz, sees_switches)
         threads = {op.thread for op in kept.ops}
         threads |= {event.thread for op in kept.ops for event in op.events}
@@ -74,7 +74,7 @@ class PadOps(KeepsOps, SeesOpenCalls):
             outsiders={number: name for number, name in others.items() if name is not None},
             sees_waits=self._sees_waits,
             why_no_waits=self._why_no_waits(),
-            sees_wake_ups=guards.has(Guard.WAKE),
+            sees_wake_ups=guards.has(Landmark.WAKE),
         )
 
     def _why_no_waits(self) -> str | None:

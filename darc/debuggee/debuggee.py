@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from darc.code.architecture import FunctionCode
 from darc.code.labels import LABEL, is_label
+from darc.code.landmarks import Landmark
 from darc.code.modules import Module
 from darc.code.notrace import entered_otherwise, why_notrace
 from darc.code.program import Program
@@ -23,7 +24,6 @@ from darc.debuggee.switchwatch import OffWatch
 from darc.model.ftree import Function
 from darc.model.parameters import Parameters
 from darc.pads.backend import PadBackend
-from darc.pads.guards import Guard
 from darc.target.outcome import Outcome
 
 _PATCHED = 16
@@ -293,9 +293,8 @@ class Debuggee(ABC):
         return lambda lost: None
 
     @abstractmethod
-    def guard_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
-        """The kind, address and name of every place that is to have a guard
-        (see :mod:`darc.pads.guards`)."""
+    def landmarks(self, program: Program) -> Iterator[tuple[Landmark, int, str]]:
+        """The kind, address and name of every :class:`Landmark` of its code."""
 
     def thread_name(self, number: int) -> str | None:
         """What the thread with that id, as the program knows it, is called."""
@@ -315,8 +314,8 @@ class Debuggee(ABC):
         del program
         return None
 
-    def wait_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
-        """The same of every place that tells who waits for whom."""
+    def wait_landmarks(self, program: Program) -> Iterator[tuple[Landmark, int, str]]:
+        """The same of those that tell who waits for whom."""
         return iter(())
 
     @abstractmethod

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from signal import SIGINT
 
+from darc.code.landmarks import Landmark, landmarks_of, wait_landmarks_of
 from darc.code.processor import BREAKPOINT, THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import admission, bell, clock, journal, procfs
@@ -21,7 +22,6 @@ from darc.debuggee.switchwatch import OffWatch
 from darc.model.errors import NotFoundError, TargetError, UsageError
 from darc.model.ftree import Function
 from darc.model.parameters import Parameters
-from darc.pads import guards
 from darc.pads.backend import PadBackend
 from darc.target.outcome import Outcome
 from darc.target.target import Place, Target
@@ -208,8 +208,8 @@ class ProcessDebuggee(Debuggee):
         if guardian is not None:
             guardian.lose()
 
-    def guard_places(self, program: Program) -> Iterator[tuple[guards.Guard, int, str]]:
-        return guards.guard_places(program)
+    def landmarks(self, program: Program) -> Iterator[tuple[Landmark, int, str]]:
+        return landmarks_of(program)
 
     def keeps_interrupt(self) -> bool:
         return procfs.is_pending_for_all(self._pid, SIGINT) and all(
@@ -225,8 +225,8 @@ class ProcessDebuggee(Debuggee):
         process = procfs.status(number).get("Tgid", str(self._pid))
         return None if process == str(self._pid) else procfs.status(int(process)).get("Name")
 
-    def wait_places(self, program: Program) -> Iterator[tuple[guards.Guard, int, str]]:
-        return guards.wait_places(program)
+    def wait_landmarks(self, program: Program) -> Iterator[tuple[Landmark, int, str]]:
+        return wait_landmarks_of(program)
 
     def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
         number = bell.choose(self._pid)

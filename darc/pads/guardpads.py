@@ -1,18 +1,17 @@
-"""The guards of one analysis (:mod:`darc.pads.guards`): the pads that stand there, and those that
-are ready to."""
+"""The guards of one analysis: pads that stand at landmarks, and those that are ready to."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 
+from darc.code.landmarks import Landmark
 from darc.code.program import Program
 from darc.model.errors import TargetError, UnsupportedError
-from darc.pads.guards import Guard
 from darc.pads.patching import Patch, Patcher
 from darc.target.target import Target
 
-Places = Callable[[Program], Iterator[tuple[Guard, int, str]]]
+Places = Callable[[Program], Iterator[tuple[Landmark, int, str]]]
 """Where guards are to stand: what each is, its function's address, and a name."""
 
 
@@ -28,7 +27,7 @@ class GuardPads:
         patcher: Patcher,
         places: Places,
         *,
-        make: Callable[[int, Guard], Patch | str],
+        make: Callable[[int, Landmark], Patch | str],
         is_f0: Callable[[int], bool],
     ) -> None:
         """``make`` makes the pad of the function at an address; a string says why there can be
@@ -39,11 +38,11 @@ class GuardPads:
         self._places = places
         self._make = make
         self._is_f0 = is_f0
-        self._standing: dict[int, tuple[Guard, Patch]] = {}
+        self._standing: dict[int, tuple[Landmark, Patch]] = {}
         """By the functions that they stand at."""
         self._wait_places: Places | None = None
         self._puts_waits = False
-        self._waits: dict[int, tuple[Guard, str]] = {}
+        self._waits: dict[int, tuple[Landmark, str]] = {}
         """Places where threads wait for each other, by their addresses: what each is, and a
         name."""
         self._prepared: dict[int, Patch | str] = {}
@@ -54,7 +53,7 @@ class GuardPads:
         """Those that stand."""
         return [patch for _, patch in self._standing.values()]
 
-    def has(self, kind: Guard) -> bool:
+    def has(self, kind: Landmark) -> bool:
         """Whether a guard of that kind was put in."""
         return any(kind is one for one, _ in self._standing.values())
 
@@ -76,16 +75,16 @@ class GuardPads:
         places = list(self._places(self._program))
         if self._wait_places is not None and self._puts_waits:
             places += self._wait_places(self._program)
-        wanted: dict[int, tuple[Guard, str]] = {}
+        wanted: dict[int, tuple[Landmark, str]] = {}
         for kind, address, name in places:
             if address not in guarded and not (kind.is_of_waits and self._is_f0(address)):
                 wanted.setdefault(address, (kind, name))
         for kind, name, why in self._put_all(wanted):
-            if kind is Guard.HIDE:
+            if kind is Landmark.HIDE:
                 raise UnsupportedError(
                     f"the program's exceptions cannot be followed: {name}: {why}"
                 )
-            if kind is not Guard.END:
+            if kind is not Landmark.END:
                 problems.append(f"{name}: {why}")
         return problems
 
@@ -128,7 +127,7 @@ class GuardPads:
     @property
     def has_waits(self) -> bool:
         """Whether any of those places is there that tells for whom is waited."""
-        return any(kind is not Guard.SWITCH for kind, _ in self._waits.values())
+        return any(kind is not Landmark.SWITCH for kind, _ in self._waits.values())
 
     def put_waits(self) -> list[str]:
         """From now on :meth:`put` sees to the places of :meth:`prepare_waits` as well. Tells which
@@ -141,14 +140,16 @@ class GuardPads:
     def _guarded(self) -> set[int]:
         return {*self._standing, *(patch.address for patch in self.patches)}
 
-    def _put_all(self, wanted: Mapping[int, tuple[Guard, str]]) -> list[tuple[Guard, str, str]]:
+    def _put_all(
+        self, wanted: Mapping[int, tuple[Landmark, str]]
+    ) -> list[tuple[Landmark, str, str]]:
         """Puts a pad at each of these places; those that take none, and why. Together, as memory is
         looked through for what handlers of signals come back to: once for all."""
         with self._patcher.together():
             told = [(*one, self._put_one(at, one[0])) for at, one in wanted.items()]
         return [(kind, name, why) for kind, name, why in told if why is not None]
 
-    def _put_one(self, address: int, kind: Guard) -> str | None:
+    def _put_one(self, address: int, kind: Landmark) -> str | None:
         made = self._prepared.pop(address, None)
         if made is None:
             made = self._make(address, kind)

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from darc.agent import compiled
 from darc.code.architecture import FunctionCode, Site
+from darc.code.landmarks import landmarks_of
 from darc.code.notrace import why_notrace
 from darc.code.processor import (
     PATCH_LENGTH,
@@ -29,7 +30,6 @@ from darc.pads.areas import Area
 from darc.pads.displacing import USERS, Displacing
 from darc.pads.foothold import Foothold
 from darc.pads.guardpads import GuardPads, Places
-from darc.pads.guards import guard_places
 from darc.pads.patching import Patch, Patcher
 from darc.pads.restoring import restore_stacks
 from darc.pads.returns import Replaced, ReturnLandings
@@ -48,9 +48,9 @@ class PadInstaller:
         target: Target,
         program: Program,
         foothold: Foothold,
-        guard_places: Places = guard_places,
+        landmarks: Places = landmarks_of,
     ) -> None:
-        """``guard_places`` tells where guards are to stand (see :mod:`darc.pads.guards`)."""
+        """``landmarks`` tells where guards are to stand (see :mod:`darc.code.landmarks`)."""
         self._target = target
         self._program = program
         self._foothold = foothold
@@ -73,7 +73,7 @@ class PadInstaller:
             target,
             program,
             self.patcher,
-            guard_places,
+            landmarks,
             make=lambda at, kind: self._entry(
                 program.function(at), self._blob.constants[kind.value], 0
             ),

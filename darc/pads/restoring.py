@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import PatchedSite
+from darc.code.landmarks import Landmark
 from darc.code.processor import branch_target, decode
 from darc.model.errors import TargetError
-from darc.pads.guards import Guard
 from darc.pads.returns import Own, Replaced
 from darc.target.target import Target
 
@@ -37,7 +37,7 @@ def clean_up(
     """
     tables.enabled = False
     sites = tables.sites.patched()
-    kinds = frozenset(tables.blob.constants[guard.value] for guard in Guard)
+    kinds = frozenset(tables.blob.constants[guard.value] for guard in Landmark)
     guards = [site for site in sites if site.kind in kinds]
     others = [site for site in sites if site.kind not in kinds]
     places = [range(site.address, site.address + len(site.original)) for site in sites]

@@ -9,12 +9,12 @@ from iced_x86 import Instruction, Mnemonic
 
 from darc.code import x86_64
 from darc.code.architecture import FunctionCode
+from darc.code.landmarks import Landmark
 from darc.code.x86_64 import read_function
 from darc.debuggee.process import ProcessDebuggee
 from darc.debuggee.process_pads import ProcessPads
 from darc.debuggee.switchwatch import OffWatch
 from darc.model.ftree import Fnode, Function
-from darc.pads.guards import Guard
 from darc.target.outcome import Outcome
 from tests.fake_target import FakeTarget
 from tests.unit.assembly import BASE, Code
@@ -144,8 +144,8 @@ class Debuggee(ProcessDebuggee):
     def waited_ns(self, thread: int) -> int:
         return 0
 
-    def guard_places(self, program: object) -> Iterator[tuple[Guard, int, str]]:
-        for kind, name in ((Guard.SHOW, "catch"), (Guard.JUMP, "jump")):
+    def landmarks(self, program: object) -> Iterator[tuple[Landmark, int, str]]:
+        for kind, name in ((Landmark.SHOW, "catch"), (Landmark.JUMP, "jump")):
             if name in self._program.symbols:
                 yield kind, self._program.symbols[name], name
 

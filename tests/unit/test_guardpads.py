@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from darc.code.landmarks import Landmark
 from darc.code.program import Program
 from darc.model.errors import TargetError, UnsupportedError
 from darc.pads.guardpads import GuardPads
-from darc.pads.guards import Guard
 from darc.pads.patching import Patch
 from tests.fake_target import FakeTarget
 
@@ -23,8 +23,11 @@ class World:
     """A program with some places for guards; a patcher that writes down what it does."""
 
     def __init__(self) -> None:
-        self.places = [(Guard.HIDE, RAISE, "_Unwind_Resume"), (Guard.JUMP, JUMP, "longjmp")]
-        self.waits = [(Guard.LOCK, LOCK, "pthread_mutex_lock"), (Guard.SWITCH, SWITCH, "schedule")]
+        self.places = [(Landmark.HIDE, RAISE, "_Unwind_Resume"), (Landmark.JUMP, JUMP, "longjmp")]
+        self.waits = [
+            (Landmark.LOCK, LOCK, "pthread_mutex_lock"),
+            (Landmark.SWITCH, SWITCH, "schedule"),
+        ]
         self.f0 = 0
         self.problems: dict[int, str] = {}
         self.refused: set[int] = set()
@@ -39,11 +42,11 @@ class World:
             is_f0=lambda address: address == self.f0,
         )
 
-    def wait_places(self, program: Program) -> Iterator[tuple[Guard, int, str]]:
+    def wait_landmarks(self, program: Program) -> Iterator[tuple[Landmark, int, str]]:
         del program
         return iter(self.waits)
 
-    def make(self, address: int, kind: Guard) -> Patch | str:
+    def make(self, address: int, kind: Landmark) -> Patch | str:
         del kind
         self.done.append(("make", address))
         if address in self.problems:
@@ -87,18 +90,18 @@ def world() -> World:
 def test_each_place_gets_one(world: World) -> None:
     assert world.guards.put() == []
     assert world.standing == [RAISE, JUMP]
-    world.places.append((Guard.EXIT, EXIT, "_exit"))  # a file was loaded
+    world.places.append((Landmark.EXIT, EXIT, "_exit"))  # a file was loaded
     world.done.clear()
     assert world.guards.put() == []
     assert world.done == [("make", EXIT), ("activate", EXIT)]
-    assert world.guards.has(Guard.EXIT)
-    assert not world.guards.has(Guard.LOCK)
+    assert world.guards.has(Landmark.EXIT)
+    assert not world.guards.has(Landmark.LOCK)
 
 
 def test_one_place_has_one_guard_under_all_its_names(world: World) -> None:
-    world.places.append((Guard.JUMP, JUMP, "siglongjmp"))
+    world.places.append((Landmark.JUMP, JUMP, "siglongjmp"))
     world.guards.put()
-    world.places.append((Guard.JUMP, JUMP + BEHIND_ENDBR, "behind its first instruction"))
+    world.places.append((Landmark.JUMP, JUMP + BEHIND_ENDBR, "behind its first instruction"))
     world.guards.put()
     assert world.standing == [RAISE, JUMP]
 
@@ -118,7 +121,7 @@ def test_without_another_one_it_is_told(world: World) -> None:
 def test_waits_are_guarded_from_when_they_are_wanted(world: World) -> None:
     world.guards.put()
     assert not world.guards.knows_waits
-    world.guards.prepare_waits(world.wait_places)
+    world.guards.prepare_waits(world.wait_landmarks)
     assert world.guards.knows_waits
     assert world.guards.has_waits
     world.guards.put()
@@ -130,13 +133,13 @@ def test_waits_are_guarded_from_when_they_are_wanted(world: World) -> None:
 
 def test_a_switch_alone_tells_for_whom_nobody_waits(world: World) -> None:
     del world.waits[0]
-    world.guards.prepare_waits(world.wait_places)
+    world.guards.prepare_waits(world.wait_landmarks)
     assert not world.guards.has_waits
 
 
 def test_f0_is_no_place_to_watch_waits(world: World) -> None:
     world.f0 = LOCK
-    world.guards.prepare_waits(world.wait_places)
+    world.guards.prepare_waits(world.wait_landmarks)
     world.guards.put_waits()
     assert world.standing == [SWITCH]
 
@@ -153,7 +156,7 @@ def test_what_is_taken_back_may_stand_again(world: World) -> None:
 
 def test_code_that_guards_cover_is_known_before_they_stand(world: World) -> None:
     world.problems = {SWITCH: "too short"}
-    world.guards.prepare_waits(world.wait_places)
+    world.guards.prepare_waits(world.wait_landmarks)
     first = range(LOCK + BEHIND_ENDBR, LOCK + BEHIND_ENDBR + 5)
     for _ in range(2):
         assert world.guards.cover(range(first.stop - 1, first.stop + 4))

@@ -10,8 +10,8 @@ import pytest
 
 from darc.agent.rows import Node, Route
 from darc.code.architecture import Site
+from darc.code.landmarks import Landmark
 from darc.collectors.instrumentation import Instrumentation
-from darc.pads.guards import Guard
 from darc.search.descent import Orders
 from tests.unit.callees import Make, Places, World
 
@@ -31,7 +31,7 @@ class Agent:
 
     def __init__(self) -> None:
         self.tables = self.sites = self.kept = self
-        self.blob = SimpleNamespace(constants=dict.fromkeys((one.value for one in Guard), 0))
+        self.blob = SimpleNamespace(constants=dict.fromkeys((one.value for one in Landmark), 0))
         self.round = 0
         self.seen: dict[int, tuple[int, ...]] = {}
         """The targets that each indirect site has had."""

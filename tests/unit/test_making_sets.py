@@ -549,7 +549,7 @@ class AtOnce(MemberPads):
         self.made: list[int] = []
         super().__init__(
             cast("Program", None),
-            cast(Any, SimpleNamespace(guard_places=lambda _: ())),
+            cast(Any, SimpleNamespace(landmarks=lambda _: ())),
             foothold=cast(Any, None),
             installer=cast(Any, None),
             ahead=cast(Any, None),

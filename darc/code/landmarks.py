@@ -1,4 +1,4 @@
-"""The places in runtime libraries where a pad guards the analysis: unwinders, jumps and ends."""
+"""Places in runtime libraries where unwinders look, frames are left, and threads end or wait."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from darc.code.program import Program
 from darc.model.errors import UnsupportedError
 
 
-class Guard(Enum):
-    """What a guard does. The values are the agent's names of the kinds (``abi.h``)."""
+class Landmark(Enum):
+    """What comes at such a place. The values are the agent's names of the kinds (``abi.h``), of
+    what it does there."""
 
     HIDE = "DARC_HIDE"
-    """Puts the program's return addresses back, for an unwinder that is about to look."""
+    """An unwinder is about to look at return addresses."""
     SHOW = "DARC_SHOW"
-    """Takes frames up again, and closes those below."""
+    """It is over: the frames above go on, those below have ended."""
     EXIT = "DARC_EXIT"
     END = "DARC_END"
     JUMP = "DARC_JUMP"
     SANDBOX = "DARC_SANDBOX"
     HANDLER = "DARC_HANDLER"
     LOCK = "DARC_LOCK"
-    """Waits while the object's first word is not 0."""
+    """A thread waits while the object's first word is not 0."""
     UNLOCK = "DARC_UNLOCK"
     """Releases the object, or signals it."""
     COND_WAIT = "DARC_COND_WAIT"
@@ -61,7 +62,7 @@ class Guard(Enum):
         return self in WAIT_AT or self in OF_KERNELS
 
 
-OF_KERNELS = (Guard.SWITCH, Guard.WAKE, Guard.WORK, Guard.DISK, Guard.DISK_END)
+OF_KERNELS = (Landmark.SWITCH, Landmark.WAKE, Landmark.WORK, Landmark.DISK, Landmark.DISK_END)
 """What tells of a kernel's tasks who waits for whom."""
 
 HIDE_AT = (
@@ -101,25 +102,25 @@ SHOW_AT = ("__cxa_begin_catch", "__rust_panic_cleanup")
 END_AT = ("__call_tls_dtors",)
 """Where a thread ends, in glibc: others may have its room in the agent's tables."""
 
-WAIT_AT: dict[Guard, tuple[str, ...]] = {
-    Guard.LOCK: ("pthread_mutex_lock", "pthread_mutex_timedlock"),
-    Guard.LOCK_BY_CLOCK: ("pthread_mutex_clocklock",),
-    Guard.RWLOCK: ("pthread_rwlock_wrlock",),
-    Guard.RWLOCK_UNTIL: ("pthread_rwlock_timedwrlock",),
-    Guard.RWLOCK_BY_CLOCK: ("pthread_rwlock_clockwrlock",),
-    Guard.RDLOCK: ("pthread_rwlock_rdlock",),
-    Guard.RDLOCK_UNTIL: ("pthread_rwlock_timedrdlock",),
-    Guard.RDLOCK_BY_CLOCK: ("pthread_rwlock_clockrdlock",),
-    Guard.UNLOCK: (
+WAIT_AT: dict[Landmark, tuple[str, ...]] = {
+    Landmark.LOCK: ("pthread_mutex_lock", "pthread_mutex_timedlock"),
+    Landmark.LOCK_BY_CLOCK: ("pthread_mutex_clocklock",),
+    Landmark.RWLOCK: ("pthread_rwlock_wrlock",),
+    Landmark.RWLOCK_UNTIL: ("pthread_rwlock_timedwrlock",),
+    Landmark.RWLOCK_BY_CLOCK: ("pthread_rwlock_clockwrlock",),
+    Landmark.RDLOCK: ("pthread_rwlock_rdlock",),
+    Landmark.RDLOCK_UNTIL: ("pthread_rwlock_timedrdlock",),
+    Landmark.RDLOCK_BY_CLOCK: ("pthread_rwlock_clockrdlock",),
+    Landmark.UNLOCK: (
         *("pthread_mutex_unlock", "pthread_rwlock_unlock", "sem_post"),
         *("pthread_cond_signal", "pthread_cond_broadcast"),
     ),
-    Guard.COND_WAIT: ("pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait"),
-    Guard.SEM_WAIT: ("sem_wait",),
-    Guard.SEM_WAIT_UNTIL: ("sem_timedwait",),
-    Guard.SEM_WAIT_BY_CLOCK: ("sem_clockwait",),
-    Guard.BARRIER: ("pthread_barrier_wait",),
-    Guard.JOIN: (
+    Landmark.COND_WAIT: ("pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait"),
+    Landmark.SEM_WAIT: ("sem_wait",),
+    Landmark.SEM_WAIT_UNTIL: ("sem_timedwait",),
+    Landmark.SEM_WAIT_BY_CLOCK: ("sem_clockwait",),
+    Landmark.BARRIER: ("pthread_barrier_wait",),
+    Landmark.JOIN: (
         *("pthread_join", "pthread_timedjoin_np", "pthread_clockjoin_np"),
         "__pthread_clockjoin_ex",
     ),
@@ -130,19 +131,19 @@ _GLIBC = ("libc.so.6", "libpthread.so.0")
 
 _RUST_CATCH = "___rust_panic_cleanup"
 
-_GUARDED: dict[Guard, tuple[str, ...]] = {
-    Guard.HIDE: HIDE_AT,
-    Guard.SHOW: SHOW_AT,
-    Guard.EXIT: EXIT_AT,
-    Guard.END: END_AT,
-    Guard.JUMP: JUMP_AT,
-    Guard.SANDBOX: SANDBOX_AT,
-    Guard.HANDLER: HANDLER_AT,
+_FOUND_AT: dict[Landmark, tuple[str, ...]] = {
+    Landmark.HIDE: HIDE_AT,
+    Landmark.SHOW: SHOW_AT,
+    Landmark.EXIT: EXIT_AT,
+    Landmark.END: END_AT,
+    Landmark.JUMP: JUMP_AT,
+    Landmark.SANDBOX: SANDBOX_AT,
+    Landmark.HANDLER: HANDLER_AT,
 }
 
 
-def wait_places(program: Program) -> Iterator[tuple[Guard, int, str]]:
-    """As :func:`guard_places`, of what tells who waits for whom."""
+def wait_landmarks_of(program: Program) -> Iterator[tuple[Landmark, int, str]]:
+    """As :func:`landmarks_of`, of what tells who waits for whom."""
     kinds = {name: kind for kind, names in WAIT_AT.items() for name in names}
     for module in program.modules:
         if module.name not in _GLIBC:
@@ -152,28 +153,28 @@ def wait_places(program: Program) -> Iterator[tuple[Guard, int, str]]:
                 yield kind, symbol.address + module.bias, f"{module.name}!{symbol.name}"
 
 
-def guard_places(program: Program) -> Iterator[tuple[Guard, int, str]]:
-    """The kind, address and name of every place of the program that is to have a pad.
+def landmarks_of(program: Program) -> Iterator[tuple[Landmark, int, str]]:
+    """The kind, address and name of each of them in the program.
 
     Raises:
         UnsupportedError: a file has an unwinder of its own and nothing tells where.
     """
-    kinds = {name: kind for kind, names in _GUARDED.items() for name in names}
+    kinds = {name: kind for kind, names in _FOUND_AT.items() for name in names}
     has_names = False
     for module in program.modules:
         has_unwinder = False
         for symbol in module.image.symbols.if_any(kinds, _RUST_CATCH):
             kind = kinds.get(symbol.name)
             if kind is None and symbol.name.endswith(_RUST_CATCH):
-                kind = Guard.SHOW
+                kind = Landmark.SHOW
             if kind is not None:
-                has_unwinder |= kind is Guard.HIDE
-                has_names |= kind is Guard.SANDBOX
+                has_unwinder |= kind is Landmark.HIDE
+                has_names |= kind is Landmark.SANDBOX
                 place, name = symbol.address + module.bias, f"{module.name}!{symbol.name}"
                 yield kind, place, name
                 if symbol.name in BACK_AT:
                     for last in epilogues(program.function(place)):
-                        yield Guard.SHOW, last, f"{name}'s return"
+                        yield Landmark.SHOW, last, f"{name}'s return"
         if not has_unwinder and module.image.brings_its_unwinder:
             places = module.image.frames.exception_returns()
             if not places:
@@ -182,8 +183,8 @@ def guard_places(program: Program) -> Iterator[tuple[Guard, int, str]]:
                     "darc needs its symbols"
                 )
             for place in places:
-                yield Guard.HIDE, place + module.bias, f"{module.name}+{place:#x}"
+                yield Landmark.HIDE, place + module.bias, f"{module.name}+{place:#x}"
     if not has_names:
         for module in program.modules:
             for place in module.image.frames.sandbox_entries():
-                yield Guard.SANDBOX, place + module.bias, f"{module.name}+{place:#x}"
+                yield Landmark.SANDBOX, place + module.bias, f"{module.name}+{place:#x}"
