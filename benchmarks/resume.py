@@ -71,7 +71,7 @@ def alarms(
     """In what part of them a change is told."""
     found = sum(
         any(change.verdict is ChangeVerdict.CHANGED for change in changes)
-        for changes in told(before, now, calls, runs, seed)
+        for changes in told(before, now, calls=calls, runs=runs, seed=seed)
     )
     return found / runs
 

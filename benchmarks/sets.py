@@ -56,7 +56,7 @@ def made(row: FunctionProfile, slices: Sequence[Mapping[int, int]]) -> FunctionP
     middle = sum(n * empty.mean_cycles(b) for b, n in row.profile.bins.items())
     scale = row.profile.total / middle if middle else 1.0
     total = round(scale * sum(n * empty.mean_cycles(b) for b, n in bins.items()))
-    profile = Profile(1, hz, dict(bins), sum(bins.values()), total)
+    profile = Profile(resolution=1, hz=hz, bins=dict(bins), count=sum(bins.values()), total=total)
     return dataclasses.replace(row, profile=profile, slices=tuple(slices))
 
 

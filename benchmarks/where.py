@@ -101,7 +101,14 @@ def _measure() -> Figures:
         ]
     )
     seconds, missing, calls = _sqlite()
-    return Figures(alone, probed, seconds, missing, calls, _recording())
+    return Figures(
+        alone=alone,
+        light=probed,
+        seconds=seconds,
+        missing=missing,
+        calls=calls,
+        recording=_recording(),
+    )
 
 
 def _of(pattern: str) -> str:

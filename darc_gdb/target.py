@@ -69,13 +69,24 @@ class GdbTarget(Target):
         self.threads = GdbThreads(self.turn)
         self._calls = Calls(self, self.threads)
         self.deciding = Deciding(self.turn, self.listeners, self.memory, self.threads)
-        self.bell = GdbBell(self.turn, self.listeners, self.deciding, self.threads, self.inferiors)
+        self.bell = GdbBell(
+            turn=self.turn,
+            listeners=self.listeners,
+            deciding=self.deciding,
+            threads=self.threads,
+            inferiors=self.inferiors,
+        )
         self.bell.about_to_stop = self.screen.clear
         self.bell.passed_on = PassedOn(self.screen.emit, stops_by="catch signal {}").tell
         self._signal: str | None = None
         """The name of that for which the program stands still."""
         self.breaks = GdbBreaks(
-            self.turn, self.listeners, self.deciding, self.memory, self.threads, self._calls
+            turn=self.turn,
+            listeners=self.listeners,
+            deciding=self.deciding,
+            memory=self.memory,
+            threads=self.threads,
+            calls=self._calls,
         )
         self.user_breaks = GdbUserBreakpoints(self.turn, self.listeners)
         self._modules_handler: Callable[[], Outcome] | None = None

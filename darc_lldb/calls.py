@@ -123,7 +123,11 @@ class Calls:
         events = self._debugger.GetListener() if self.in_hook and asynchronous else None
         back = self.back_address()
         call = ThreadCall(
-            process, thread, back, events, lambda place: self._target.journal.patches([place])
+            process=process,
+            thread=thread,
+            back=back,
+            events=events,
+            note=lambda place: self._target.journal.patches([place]),
         )
         self._debugger.SetAsync(events is not None)
         self.at_work = True

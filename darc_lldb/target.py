@@ -60,7 +60,13 @@ class LldbTarget(Target):
         self._calls = Calls(self, debugger)
         self.threads = LldbThreads(self.turn, self, self._calls)
         self._own = OwnBreakpoints()
-        self.breaks = LldbBreaks(self.turn, self.inferior, self._own, self.memory, self._tidy)
+        self.breaks = LldbBreaks(
+            turn=self.turn,
+            inferior=self.inferior,
+            own=self._own,
+            memory=self.memory,
+            tidy=self._tidy,
+        )
         self.user_breaks = LldbUserBreakpoints(self.turn, self.inferior, self._own)
         self.frames = LldbFrames(self.turn, self.inferior, self._tidy)
         self.stopping = Stopping(

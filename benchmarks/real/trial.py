@@ -194,7 +194,7 @@ def _attach(subject: RealProgram, folder: Path, pid: int) -> None:
     """A bare gdb is there, and lets it go."""
     own = folder.parent / "gdb"
     own.mkdir()
-    gdb = _gdb(subject, own, pid, ["continue", "detach"], "gdb")
+    gdb = _gdb(subject, own, pid=pid, commands=["continue", "detach"], program="gdb")
     try:
         with contextlib.suppress(subprocess.TimeoutExpired):
             gdb.wait(_SECONDS if subject.connect else _PATIENCE)
@@ -218,7 +218,7 @@ def _analyse(subject: RealProgram, folder: Path, pid: int) -> tuple[str, str]:
         "python report()",
         "detach",
     ]
-    gdb = _gdb(subject, own, pid, commands, str(BIN / "darc-gdb"))
+    gdb = _gdb(subject, own, pid=pid, commands=commands, program=str(BIN / "darc-gdb"))
     try:
         _finish(gdb, "darc")
     finally:

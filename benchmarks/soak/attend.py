@@ -50,7 +50,7 @@ def main() -> None:
     os.setsid()
     if os.fork():
         os._exit(0)
-    _look_after(job, folder, pid, fifo, settings)
+    _look_after(job, folder, pid=pid, fifo=fifo, settings=settings)
 
 
 def _number(folder: Path) -> int:

@@ -193,7 +193,9 @@ def _once(
     scene = work.parent / "scene"
     shutil.rmtree(scene, ignore_errors=True)
     scene.mkdir()
-    place = Workplace(scene, _stand_in(job, work, scene, seed, share, analyses))
+    place = Workplace(
+        scene, _stand_in(job, work, scene=scene, seed=seed, share=share, analyses=analyses)
+    )
     command = list(map(str, job.command(place)))
     environment = {
         "PATH": os.environ["PATH"],
@@ -203,7 +205,9 @@ def _once(
         "PYTHONHASHSEED": "0",
         **job.environment,
     }
-    status, output = _run(command, scene, environment, work / "output", limit)
+    status, output = _run(
+        command, scene, environment=environment, file=work / "output", limit=limit
+    )
     _wait_for_gdbs(work)
     kept = {name: (scene / name).read_bytes() for name in job.keep if (scene / name).exists()}
     if set(kept) != set(job.keep):

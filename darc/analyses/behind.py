@@ -145,7 +145,7 @@ class Behind:
         ]
         if (left is not None and left.is_ready) or (left is None and not woken):
             others = tuple(self._ran(came.cpu, task, start, end))
-            yield WaitPart(start, end, Role.READY, None, others)
+            yield WaitPart(start=start, end=end, role=Role.READY, by=None, behind=others)
             return
         where = deed(start, 0, stack=came.stack)
         if not woken:
@@ -154,10 +154,10 @@ class Behind:
         first = woken[0]
         if first.time - start >= self._least:
             by = self._by(first, task, start, chain)
-            yield WaitPart(start, first.time, Role.SLEPT, where, by)
+            yield WaitPart(start=start, end=first.time, role=Role.SLEPT, by=where, behind=by)
         if end - first.time >= self._least:
             others = tuple(self._ran(came.cpu, task, first.time, end))
-            yield WaitPart(first.time, end, Role.READY, None, others)
+            yield WaitPart(start=first.time, end=end, role=Role.READY, by=None, behind=others)
 
     def _by(
         self, wake: Moment, task: int, start: int, chain: tuple[int, ...]
@@ -170,7 +170,7 @@ class Behind:
             behind = ()
         else:
             behind = tuple(self._life(wake.other, start, wake.time, (*chain, wake.other)))
-        return (WaitPart(start, wake.time, WOKEN[wake.by], event, behind),)
+        return (WaitPart(start=start, end=wake.time, role=WOKEN[wake.by], by=event, behind=behind),)
 
     # ------------------------------------------------------------ processors and disks
 

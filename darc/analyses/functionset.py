@@ -330,7 +330,13 @@ class FunctionProfiles(Analysis):
         return dataclasses.replace(self._row(function, one), slices=slices, lapse=tuple(lapse))
 
     def _row(self, function: Function, one: MemberCounts) -> FunctionProfile:
-        profile = Profile(1, self._set.counting.hz, one.bins, sum(one.bins.values()), one.sum)
+        profile = Profile(
+            resolution=1,
+            hz=self._set.counting.hz,
+            bins=one.bins,
+            count=sum(one.bins.values()),
+            total=one.sum,
+        )
         until = self._until.get(function)
         return FunctionProfile(
             function=function,

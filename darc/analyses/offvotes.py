@@ -112,7 +112,9 @@ class _Times:
         whole = self._own(op.latency, op.start, op.end)
         self.of: dict[Fnode, CallTimes] = {root: CallTimes(whole, whole, 1)}
         for total in op.sums:
-            self.of[total.node] = self._sum(op, total.node, total.calls, total.sum, total.max)
+            self.of[total.node] = self._sum(
+                op, total.node, calls=total.calls, total=total.sum, longest=total.max
+            )
 
     def beside(self, rules: Rules) -> dict[Cause, int]:
         """What contests with calls in an op that would else be as fast as others. That the debugger
@@ -411,7 +413,13 @@ def conclude(
         if is_known or last.decision is None or not is_seen:
             is_beside = beside is not None and last is not root
             endings[last] = ending_of(
-                path.ending, last, root, ops, rules, note, beside_preemption=is_beside
+                path.ending,
+                last,
+                root=root,
+                ops=ops,
+                rules=rules,
+                note=note,
+                beside_preemption=is_beside,
             )
         if counted.ops and (first := _first_disputed(path, counted, rules, compared)) is not None:
             disputed[first] = None

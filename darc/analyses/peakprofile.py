@@ -254,7 +254,13 @@ class PeakProfile:
     def goes_level_by_level(self, decision_ops: int | None, probe_cost: int) -> bool:
         """What ``--lookahead auto`` means for the peak (see :mod:`darc.search.lookahead`)."""
         seconds = max(self._seconds, _LEAST_SECONDS)
-        return level_by_level(self._at_choice, self.in_peak, seconds, decision_ops, probe_cost)
+        return level_by_level(
+            self._at_choice,
+            self.in_peak,
+            seconds=seconds,
+            decision_ops=decision_ops,
+            probe_cost=probe_cost,
+        )
 
     def limits(self) -> tuple[int, int]:
         """Of the peak, in cycles: calls of at least the first and less than the second are in

@@ -71,7 +71,9 @@ class ProgramNames:
             return callers(self._program, stack.pointer, stack.frame, stack.words)
         inside = self._program.module_at(stack.pc)
         words = [self._own_back(word) or word for word in stack.words]
-        backs = path_of(self._program, stack.pc, stack.pointer, stack.frame, words)[1:]
+        backs = path_of(
+            self._program, stack.pc, stack=stack.pointer, frame=stack.frame, words=words
+        )[1:]
         is_inside = itertools.takewhile(lambda b: self._program.module_at(b) is inside, backs)
         hidden = len(list(is_inside)) if inside is not None and is_libc(inside.name) else 0
         return backs[hidden:]

@@ -296,10 +296,19 @@ def merge(
             one.waits += 1
             is_shared = begin.object != 0 and name.is_shared(begin.object)
             for part in _passed_on(wait, f0, name):
-                _add(one.holders, part, op.number, begin.kind, name, is_shared=is_shared)
+                _add(
+                    one.holders, part, op=op.number, kind=begin.kind, name=name, is_shared=is_shared
+                )
     objects = [_waited_for(key, one) for key, one in found.items()]
     objects.sort(key=lambda o: -o.cycles)
-    return Waits(count, cycles, tuple(objects), lost, not_followed, moments_of(ops))
+    return Waits(
+        ops=count,
+        cycles=cycles,
+        objects=tuple(objects),
+        lost=lost,
+        not_followed=not_followed,
+        moments=moments_of(ops),
+    )
 
 
 def moments_of(ops: Iterable[Op]) -> int:
@@ -360,7 +369,7 @@ def _add(
     total.add(part.end - part.start, op, part.by)
     for one in part.behind:
         if one.role is not Role.DISK or _TIMERS.isdisjoint(path):
-            _add(total.behind, one, op, kind, name)
+            _add(total.behind, one, op=op, kind=kind, name=name)
 
 
 def _not_followed(op: Op, waits: Sequence[Wait]) -> int:

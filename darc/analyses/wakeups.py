@@ -97,7 +97,11 @@ def _slept(part: WaitPart, off_of: OffOf, chain: frozenset[int]) -> tuple[WaitPa
             if woken.role is Role.WOKE and woken.by is not None and woken.by.thread not in chain:
                 whom = replace(woken, behind=_slept(woken, off_of, chain))
                 where = deed(woken.start, 0)
-                found.append(WaitPart(woken.start, woken.end, Role.SLEPT, where, (whom,)))
+                found.append(
+                    WaitPart(
+                        start=woken.start, end=woken.end, role=Role.SLEPT, by=where, behind=(whom,)
+                    )
+                )
     slept = sum(one.end - one.start for one in found)
     return tuple(found) if 2 * slept > part.end - part.start else ()
 

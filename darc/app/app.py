@@ -244,7 +244,9 @@ class App:
         progress = Progress(self._target.screen)
         with progress.over(f"looks for {request.spec}"):
             try:
-                entry = finding.find_start(program, debuggee, self._target, request, progress)
+                entry = finding.find_start(
+                    program, debuggee, target=self._target, request=request, progress=progress
+                )
             except UnchosenError as error:
                 self._waiting.for_choice(request, debuggee, error)
                 return
@@ -584,7 +586,7 @@ class App:
         if (members := request.members) is not None:
             with progress.over(f"looks for {members.text}"):
                 chosen = finding.find_members(
-                    program, self._debuggee, self._target, members, progress
+                    program, self._debuggee, target=self._target, members=members, progress=progress
                 )
             if not chosen.functions:
                 raise UsageError(f"{members.text}: {chosen.left_out[0][1]}")

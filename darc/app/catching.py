@@ -69,7 +69,7 @@ def describe(target: Target, session: Session, style: Style) -> str:
         named = analysis.names().object(event.kind, event.object)
         text += f"; waits for {kind_text(event.kind)} {style.name(named)}"
         if event.kind in _OWNER:
-            text += f", {_holder(target, session, event, owner, style)}"
+            text += f", {_holder(target, session, event=event, owner=owner, style=style)}"
     how = _show(target, session, call.thread)
     if how is not None:
         text += f"; in another thread: '{how}'"

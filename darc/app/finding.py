@@ -269,10 +269,18 @@ def find_members(
         return _whole(program, Chosen(tuple(reached(program, places, _MOST_REACHED))))
     unnamed = members.takes_unnamed
     first = own or program.first_file
-    chosen = choose(program, target, members.patterns, first, progress, unnamed=unnamed)
+    chosen = choose(
+        program, target, patterns=members.patterns, own=first, progress=progress, unnamed=unnamed
+    )
     elsewhere = chosen.elsewhere
     is_process = own is not None
-    chosen = most_called(program, chosen, MOST_FUNCTIONS, progress, active if is_process else tuple)
+    chosen = most_called(
+        program,
+        chosen,
+        most=MOST_FUNCTIONS,
+        progress=progress,
+        active=active if is_process else tuple,
+    )
     if members.looks_at_stacks and own is not None:
         loops = called_by_loops(program, active(), own, _DONE_BY_LOOPS)
         chosen = _with_others(chosen, loops)

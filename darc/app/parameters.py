@@ -70,7 +70,13 @@ class Parameter:
     def kind(self) -> Kind[object]:
         """What may be typed for it, with the word for ``None``."""
         all_told = self.domain.kind.has_no_others and self.domain.none is None
-        return Kind(self.domain.valid, self.domain.read, self.example, self.values, all_told)
+        return Kind(
+            valid=self.domain.valid,
+            parse=self.domain.read,
+            example=self.example,
+            words=self.values,
+            has_no_others=all_told,
+        )
 
     def read(self, text: str, *, is_set: bool = False) -> object:
         """The value that ``text`` stands for, behind the option or, where it ``is_set`` so, behind

@@ -55,7 +55,7 @@ def standing(target: Target, session: Session, own: int, last: str | None) -> St
     try:
         pc, stack, frame = (target.threads.read_register(thread, name) for name in _REGISTERS)
         word = functools.partial(word_at, target.memory)
-        found = frames(program, pc, stack, frame, word)
+        found = frames(program, pc, stack=stack, frame=frame, word=word)
         addresses = (pc, *(one.at + 1 for one in found[1:]))  # of calls, where they return to
         size = len(SYSTEM_CALL)
         code = target.memory.read(pc - size, 2 * size)
@@ -73,7 +73,13 @@ def standing(target: Target, session: Session, own: int, last: str | None) -> St
         if names[-1] == last:
             break
     is_whole = last is None or (bool(names) and names[-1] == last)
-    return Standing(tuple(names), addresses[: len(names)], stack, futex, is_whole)
+    return Standing(
+        names=tuple(names),
+        addresses=addresses[: len(names)],
+        pointer=stack,
+        futex=futex,
+        is_whole=is_whole,
+    )
 
 
 def is_over(event: Event, where: Standing, now: int | None) -> bool:

@@ -301,7 +301,11 @@ class Callees:
             why = f"in one of more targets of the call at {where} than could be told apart"
             if at.kind is CallKind.INTERRUPT:
                 name, why = "other interrupts", "in one of more interrupts than could be told apart"
-            child = self._add_child(node, site, Function(name, OTHERS, at.module, 0, 0))
+            child = self._add_child(
+                node,
+                site,
+                Function(name=name, symbol=OTHERS, module=at.module, address=0, offset=0),
+            )
             child.meaning = Cause.UNTOLD, why
             self._others[key] = child
         return self._others[key]
@@ -398,7 +402,12 @@ class Callees:
         state = SiteState.TIMED if problem is None else SiteState.NOT_POSSIBLE
         name, offset = node.function.name, self._call_site(site).offset
         self._reports[site.address, name] = SiteReport(
-            name, offset, callee, state, problem, site.address
+            function=name,
+            offset=offset,
+            callee=callee,
+            state=state,
+            why=problem,
+            address=site.address,
         )
 
     def fail(self, node: Fnode, site: Site, why: str) -> None:

@@ -109,7 +109,16 @@ class _Numbering:
             self.numbers[child] = len(self.rows)
             self.backs[child] = patch.pad_back or self.backs[parent]  # a tail call has none
         others_of = patch.index if is_others else None
-        self.rows.append(Node(self.numbers[parent], 0, 0, timed, passes, others_of))
+        self.rows.append(
+            Node(
+                parent=self.numbers[parent],
+                first_child=0,
+                child_count=0,
+                timed=timed,
+                passes=passes,
+                others_of=others_of,
+            )
+        )
 
     def adopt(self, node: Fnode, first: int) -> None:
         """The numbers from ``first`` on are those of the callees of ``node``, to be compared."""
@@ -182,7 +191,9 @@ class Instrumentation(Timing):
             first = len(new.rows)
             for (site, children), width in zip(wanted, _narrowed(widths, room), strict=True):
                 if width:
-                    self._number(new, node, site, children, width, timed=node in analysed)
+                    self._number(
+                        new, node, site=site, children=children, width=width, timed=node in analysed
+                    )
                 else:
                     self._fail_for_room(node, site)
             if node in analysed:

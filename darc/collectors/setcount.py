@@ -73,7 +73,7 @@ class SetCounting(PadCounting):
             calls, total = calls + counts.calls, total + counts.sum
             for number, count in counts.bins.items():
                 bins[number] = bins.get(number, 0) + count
-        return Profile(1, self.hz, bins, calls, total)
+        return Profile(resolution=1, hz=self.hz, bins=bins, count=calls, total=total)
 
 
 def _why(counts: MemberCounts) -> str:

@@ -44,7 +44,13 @@ class Tally:
     def profile(self) -> Profile:
         """All calls so far. Any thread: one that is being added may be missing from the count."""
         bins = dict(self.bins)
-        return Profile(self.resolution, self.hz, bins, sum(bins.values()), self.total)
+        return Profile(
+            resolution=self.resolution,
+            hz=self.hz,
+            bins=bins,
+            count=sum(bins.values()),
+            total=self.total,
+        )
 
     def add_votes(self, analyse: Iterable[Fnode], sums: Sums) -> None:
         """One more call inside the peak: the nodes of ``analyse`` and their callees vote."""

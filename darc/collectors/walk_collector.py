@@ -69,7 +69,13 @@ class WalkCollector(SetCollector, Walks):
         super()._take(foothold, installer)
         calls = OpenMembers(self.tables, self.pads)
         self.windows = Windows(self.tables, self.pads, calls)
-        self.stacks = Stacks(self._target, self._program, foothold, calls, self._tell)
+        self.stacks = Stacks(
+            target=self._target,
+            program=self._program,
+            foothold=foothold,
+            calls=calls,
+            tell=self._tell,
+        )
 
     def _tell(self) -> None:
         self._progress(f"{self._spec}: {self.doing}")

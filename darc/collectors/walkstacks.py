@@ -101,7 +101,7 @@ class Stacks:
         if foothold.holds(pc):
             found = self._out_of_pad(stack, frame, slots, word)
         else:
-            found = frames(self._program, pc, stack, frame, word)
+            found = frames(self._program, pc, stack=stack, frame=frame, word=word)
         return ThreadStack(key, tuple(reversed(found)))
 
     def _out_of_pad(
@@ -124,11 +124,15 @@ class Stacks:
                 break
             if not self._may_be_back(back):
                 continue
-            found = frames(self._program, back, cfa_of(slot), frame, word)
+            found = frames(self._program, back, stack=cfa_of(slot), frame=frame, word=word)
             is_whole = known == 0 and len(found) > 1 and not found[-1].slot
             if is_whole or any(one.slot == known for one in found):
                 return found
-        return frames(self._program, slots[known], cfa_of(known), frame, word) if known else []
+        return (
+            frames(self._program, slots[known], stack=cfa_of(known), frame=frame, word=word)
+            if known
+            else []
+        )
 
     def _may_be_back(self, address: int) -> bool:
         program = self._program

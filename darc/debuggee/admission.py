@@ -88,7 +88,9 @@ def clean_up_after_another(
             for left in left_behind(target, memory, procfs.regions(pid)):
                 rang = rang or bool(left.tables.bell)
                 retire = partial(left.retire, target, memory, pid)
-                restored += clean_up(target, left.tables, left.is_pad, left.own_back, retire)
+                restored += clean_up(
+                    target, left.tables, is_pad=left.is_pad, own_back=left.own_back, retire=retire
+                )
                 agents.append(left)
         except (TargetError, UnsupportedError):
             if noted is None:
@@ -132,9 +134,14 @@ def clean_up_after_another(
             noted.remove()
             target.journal = journal.ProcessJournal(pid, needed=target.outlives_debugger)
         if unmap:
-            give_back(agents, references_of(agents, target, memory, program, pid), target, pid)
+            give_back(
+                agents,
+                references_of(agents, target, memory=memory, program=program, pid=pid),
+                target,
+                pid,
+            )
             if noted is not None:
-                give_back_noted(target, memory, program, pid, noted.mapped)
+                give_back_noted(target, memory, program=program, pid=pid, noted=noted.mapped)
     return notes
 
 

@@ -184,9 +184,17 @@ class CallMaker(ABC):
         """
         process, thread = (procfs.own_id(self.process, one) for one in (self.process, self.thread))
         ringer = Ringer(process=process, thread=thread, signal=self.bell)
-        way = plan(self.registers, place, ringer, call, self.mask)
+        way = plan(self.registers, place, ringer=ringer, call=call, mask=self.mask)
         borrowed = Place(place, bytes(len(way.code)), way.code)
-        journal.borrows(Passage(borrowed, self.thread, way.leave, way.registers, self.mask))
+        journal.borrows(
+            Passage(
+                place=borrowed,
+                thread=self.thread,
+                leave=way.leave,
+                registers=way.registers,
+                mask=self.mask,
+            )
+        )
         self.write(place, way.code)
         try:
             self.follow(way)

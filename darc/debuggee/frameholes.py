@@ -42,7 +42,7 @@ class FrameHoles:
         """Where on the stack of a thread that stands at ``pc`` nothing leads anywhere, as far as
         its frames can be told. ``stack`` and ``frame`` are its stack and its frame pointer."""
         found = list[range]()
-        for one in frames(self._program, pc, stack, frame, self._word):
+        for one in frames(self._program, pc, stack=stack, frame=frame, word=self._word):
             if one.slot - stack in range(LARGEST):
                 found.append(range(stack, one.slot))
             stack = cfa_of(one.slot)

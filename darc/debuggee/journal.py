@@ -370,7 +370,9 @@ def parse(data: bytes) -> Left:
                 registers = {str(n): _word(v) for n, v in record["registers"].items()}
                 mask = None if record["mask"] is None else _word(record["mask"])
                 leave, thread = _word(record["leave"]), _word(record["thread"])
-                left.passages[place.address] = Passage(place, thread, leave, registers, mask)
+                left.passages[place.address] = Passage(
+                    place=place, thread=thread, leave=leave, registers=registers, mask=mask
+                )
                 last = place.address
             elif "gives_back" in record:
                 left.passages.pop(last, None)

@@ -222,7 +222,7 @@ def _tables_at(control: int, memory: MemoryFile) -> AgentMemory | None:
         )
     layout = layout_in(blob, control, raw, memory.read)
     base = control - layout.control
-    return AgentMemory(blob, base, layout, memory.read, memory.write)
+    return AgentMemory(blob=blob, base=base, layout=layout, read=memory.read, write=memory.write)
 
 
 def code_in(memory: MemoryFile, mapped: Sequence[Region]) -> list[range]:

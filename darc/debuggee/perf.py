@@ -408,7 +408,13 @@ def takeovers_between(data: bytes, begin: int, end: int) -> Iterator[Takeover]:
     for record in _TAKEN_OVER.iter_unpack(part):
         _, misc, _, before, thread_before, process, thread, time, _ = record
         if not misc & _MISC_OUT:
-            yield Takeover(time, process, thread, before, thread_before)
+            yield Takeover(
+                time=time,
+                process=process,
+                thread=thread,
+                process_before=before,
+                thread_before=thread_before,
+            )
 
 
 def some_of(data: bytes, most: int) -> set[tuple[int, int]]:

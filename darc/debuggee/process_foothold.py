@@ -123,7 +123,14 @@ class ProcessFoothold(Foothold):
         agents = left_behind(self._target, self.memory, regions(self.identity))
         others = [one for one in agents if not self._is_own(one)]
         most = None if patient else SEARCHED
-        found = references_of(others, self._target, self.memory, self._program, self.identity, most)
+        found = references_of(
+            others,
+            self._target,
+            memory=self.memory,
+            program=self._program,
+            pid=self.identity,
+            most=most,
+        )
         self._kept = give_back(others, found, self._target, self.identity)
         return len(self._kept)
 
@@ -168,7 +175,9 @@ class ProcessFoothold(Foothold):
         ]
         known, self._kept = self._kept, None
         if known is None or any(one.tables.control not in known for one in agents):
-            known = references_of(agents, self._target, self.memory, self._program, self.identity)
+            known = references_of(
+                agents, self._target, memory=self.memory, program=self._program, pid=self.identity
+            )
         for left in agents:
             found = known[left.tables.control]
             if found is not None and self._take(left, found):
@@ -294,7 +303,9 @@ class ProcessFoothold(Foothold):
                 return False
             others = self._others()
             agents = [self._as_left(), *(others or [])]
-            found = references_of(agents, self._target, self.memory, self._program, self.identity)
+            found = references_of(
+                agents, self._target, memory=self.memory, program=self._program, pid=self.identity
+            )
             if found[self.tables.control] != frozenset():
                 stay = give_back(agents, found, self._target, self.identity)
                 self._kept = None if others is None else stay
@@ -385,7 +396,13 @@ class ProcessFoothold(Foothold):
             )
         for part in layout.soon_used:
             self._mappings.populate(range(base + part.start, base + part.stop))
-        tables = AgentMemory(self._blob, base, layout, self.memory.read, self.memory.write)
+        tables = AgentMemory(
+            blob=self._blob,
+            base=base,
+            layout=layout,
+            read=self.memory.read,
+            write=self.memory.write,
+        )
         place, _ = tables.field("handler")
         self.memory.write(place, bytes(4))
         self._mappings.system_call(SystemCall.PRCTL, _PR_GET_TSC, place)

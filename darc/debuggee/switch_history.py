@@ -296,7 +296,13 @@ def _answer(wait: SwitchedOut, awake: Sequence[Interval]) -> _Answer | None:
         last += 1  # it waits for the other threads to stop as well
     begin, end = awake[first].begin, awake[last].end
     since = awake[first - 1].end if first else 0
-    return _Answer(since, begin, end, max(begin - wait.out, 0), max(wait.back - end, 0))
+    return _Answer(
+        since=since,
+        begin=begin,
+        end=end,
+        late=max(begin - wait.out, 0),
+        later=max(wait.back - end, 0),
+    )
 
 
 def _between(waits: Sequence[SwitchedOut], begin: int, end: int) -> Sequence[SwitchedOut]:

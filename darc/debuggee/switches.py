@@ -101,7 +101,15 @@ class _Records:
         taken = ring.take()
         begin = perf.time_of_first(taken.data)
         if begin is not None:
-            self._chunks.append(_Chunk(begin, now, taken.data, taken.was_full, previous))
+            self._chunks.append(
+                _Chunk(
+                    begin=begin,
+                    end=now,
+                    data=taken.data,
+                    was_full=taken.was_full,
+                    previous=previous,
+                )
+            )
             self._size += len(taken.data)
         while self._size > self._most:
             oldest = self._chunks.popleft()
@@ -465,7 +473,9 @@ class Switches(OffWatch):
         with self._lock:
             thread, read, known = self._ids()(thread), _Read(), None
             for times in _BEFORE:  # it is known from where it ran
-                known = self._slept(thread, since - times * (end - since), since, end, read)
+                known = self._slept(
+                    thread, since - times * (end - since), since=since, end=end, read=read
+                )
                 if known is None or not any(
                     off.reason is OffReason.UNKNOWN and off.start <= since for off in known.off
                 ):
@@ -578,7 +588,7 @@ class Switches(OffWatch):
                 continue
             is_outside = one.process != self._pid
             number, name = (one.process, one.name) if is_outside else (self._own(one.thread), "")
-            yield Ran(start, end, number, name, is_outside)
+            yield Ran(start=start, end=end, number=number, name=name, is_outside=is_outside)
 
     def _own(self, thread: int) -> int:
         """What the process itself calls one of its threads. To ask for it each time takes seconds

@@ -153,7 +153,13 @@ class WhoRan:
         for one in takeovers:
             if one.process_before and one.thread_before != thread:
                 name = self._name(one.process_before, one.thread_before)
-                yield Occupant(now, one.time, one.process_before, one.thread_before, name)
+                yield Occupant(
+                    begin=now,
+                    end=one.time,
+                    process=one.process_before,
+                    thread=one.thread_before,
+                    name=name,
+                )
             now = one.time
 
 

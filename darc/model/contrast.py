@@ -117,7 +117,14 @@ def contrast(first: Side, second: Side) -> Contrast:
     ]
     rows.sort(key=_rank)
     latency = (_mean(o.latency for o in first.ops), _mean(o.latency for o in second.ops) * scale)
-    return Contrast(first, second, first.kept.hz, latency, tuple(rows), _off(sums))
+    return Contrast(
+        first=first,
+        second=second,
+        hz=first.kept.hz,
+        latency=latency,
+        calls=tuple(rows),
+        off=_off(sums),
+    )
 
 
 def _rank(row: CallRow) -> tuple[bool, float, int]:

@@ -186,7 +186,11 @@ class Profile:
             for b in self.bins.keys() | other.bins.keys()
         }
         return Profile(
-            self.resolution, self.hz, bins, self.count + other.count, self.total + other.total
+            resolution=self.resolution,
+            hz=self.hz,
+            bins=bins,
+            count=self.count + other.count,
+            total=self.total + other.total,
         )
 
     def coarsened(self, resolution: int) -> Profile:
@@ -204,7 +208,9 @@ class Profile:
         bins: dict[int, int] = {}
         for b, n in self.bins.items():
             bins[b // width] = bins.get(b // width, 0) + n
-        return Profile(resolution, self.hz, bins, self.count, self.total)
+        return Profile(
+            resolution=resolution, hz=self.hz, bins=bins, count=self.count, total=self.total
+        )
 
 
 def possible_bins(resolution: int, first: int, last: int) -> list[int]:

@@ -130,11 +130,11 @@ def _calls(
         offset = read_count(found["offset"], f"{place}.offset")
         site = None if parent is None else _read_site(found["site"], f"{place}.site")
         function = Function(
-            read_text(found["name"], f"{place}.name"),
-            read_text(found["symbol"], f"{place}.symbol"),
-            read_text(found["module"], f"{place}.module"),
-            offset,
-            offset,
+            name=read_text(found["name"], f"{place}.name"),
+            symbol=read_text(found["symbol"], f"{place}.symbol"),
+            module=read_text(found["module"], f"{place}.module"),
+            address=offset,
+            offset=offset,
         )
         node = Fnode(function, site, parent)
         if parent is not None:

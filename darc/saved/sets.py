@@ -126,11 +126,11 @@ def _read_row(content: object, where: str) -> FunctionProfile:
     found = read_object(content, where, keys)
     bins = _read_bins(found["bins"], f"{where}.bins")
     profile = Profile(
-        1,
-        read_count(found["hz"], f"{where}.hz", least=1),
-        bins,
-        read_count(found["calls"], f"{where}.calls"),
-        read_count(found["sum"], f"{where}.sum"),
+        resolution=1,
+        hz=read_count(found["hz"], f"{where}.hz", least=1),
+        bins=bins,
+        count=read_count(found["calls"], f"{where}.calls"),
+        total=read_count(found["sum"], f"{where}.sum"),
     )
     if sum(bins.values()) != profile.count:
         damaged(f"{where}.calls", "the sum of the bins")

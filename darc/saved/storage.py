@@ -391,11 +391,11 @@ class _Reader:
         resolution = read_count(found["resolution"], "profile.resolution", least=1, most=1 << 16)
         bins = self.bins(found["bins"], "profile.bins", resolution)
         profile = Profile(
-            resolution,
-            read_count(found["hz"], "profile.hz", least=1),
-            bins,
-            read_count(found["count"], "profile.count"),
-            read_count(found["sum"], "profile.sum"),
+            resolution=resolution,
+            hz=read_count(found["hz"], "profile.hz", least=1),
+            bins=bins,
+            count=read_count(found["count"], "profile.count"),
+            total=read_count(found["sum"], "profile.sum"),
         )
         if sum(bins.values()) != profile.count:
             damaged("profile.count", "the sum of the bins")
@@ -479,11 +479,11 @@ class _Reader:
         found = read_object(content, where, "name symbol module offset")
         offset = read_count(found["offset"], f"{where}.offset")
         return Function(
-            read_text(found["name"], f"{where}.name"),
-            read_text(found["symbol"], f"{where}.symbol"),
-            read_text(found["module"], f"{where}.module"),
-            offset,
-            offset,
+            name=read_text(found["name"], f"{where}.name"),
+            symbol=read_text(found["symbol"], f"{where}.symbol"),
+            module=read_text(found["module"], f"{where}.module"),
+            address=offset,
+            offset=offset,
         )
 
     def site(self, content: object, where: str) -> CallSite:
@@ -522,12 +522,12 @@ class _Reader:
         if any((part is None) == (cause is Cause.LOOP) for part in parts):
             damaged(where, "an ending with a callee, calls and share for loops alone")
         return Ending(
-            cause,
-            read_count(found["maxcount"], f"{where}.maxcount"),
-            None if callee is None else read_text(callee, f"{where}.loop_callee"),
-            None if calls is None else read_number(calls, f"{where}.loop_calls"),
-            None if share is None else read_number(share, f"{where}.loop_share", 1.0),
-            None if note is None else read_text(note, f"{where}.note"),
+            cause=cause,
+            maxcount=read_count(found["maxcount"], f"{where}.maxcount"),
+            loop_callee=None if callee is None else read_text(callee, f"{where}.loop_callee"),
+            loop_calls=None if calls is None else read_number(calls, f"{where}.loop_calls"),
+            loop_share=None if share is None else read_number(share, f"{where}.loop_share", 1.0),
+            note=None if note is None else read_text(note, f"{where}.note"),
         )
 
     def contests(self, content: object, nodes: Sequence[Fnode]) -> tuple[Contest, ...]:

@@ -86,12 +86,14 @@ def _waits(content: object, where: str) -> Waits:
     found = read_object(content, where, " ".join(("ops cycles lost objects", *more)))
     rows = read_list(found["objects"], f"{where}.objects")
     return Waits(
-        read_count(found["ops"], f"{where}.ops"),
-        read_count(found["cycles"], f"{where}.cycles"),
-        tuple(_waited_for(row, f"{where}.objects[{number}]") for number, row in enumerate(rows)),
-        read_count(found["lost"], f"{where}.lost"),
-        read_count(found.get("not_followed", 0), f"{where}.not_followed"),
-        read_count(found.get("moments", 0), f"{where}.moments"),
+        ops=read_count(found["ops"], f"{where}.ops"),
+        cycles=read_count(found["cycles"], f"{where}.cycles"),
+        objects=tuple(
+            _waited_for(row, f"{where}.objects[{number}]") for number, row in enumerate(rows)
+        ),
+        lost=read_count(found["lost"], f"{where}.lost"),
+        not_followed=read_count(found.get("not_followed", 0), f"{where}.not_followed"),
+        moments=read_count(found.get("moments", 0), f"{where}.moments"),
     )
 
 

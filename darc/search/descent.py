@@ -373,7 +373,9 @@ class Descent:
     def _ending(self, node: Fnode, maxcount: int, is_loop: bool, note: str | None) -> Ending:
         if self._by_longest:
             return own_ending(node, maxcount, note)
-        return loop_or_own(node, maxcount, self._probe_cost(), is_loop, note)
+        return loop_or_own(
+            node, maxcount, probe_cost=self._probe_cost(), is_loop=is_loop, note=note
+        )
 
     def _enter(self, node: Fnode, ask: bool) -> bool:
         """Go on below a root cause; False when its path ends there, or waits for the user."""

@@ -60,7 +60,7 @@ def own_ending(node: Fnode, maxcount: int, note: str | None = None) -> Ending:
             callee, short_calls, loop = sites[0], rest, totals
     if callee is None or 2 * short_calls <= own:
         return Ending(Cause.FUNCTION, maxcount, note=note)
-    return _loop(node, callee, loop, maxcount, note)
+    return _loop(node, callee, loop=loop, maxcount=maxcount, note=note)
 
 
 def loop_or_own(
@@ -87,7 +87,7 @@ def loop_or_own(
     if best is not None:
         time, callee, loop = best
         if is_loop or time > own - UNSEEN_CYCLES * loop.calls:
-            return _loop(node, callee, loop, maxcount, note)
+            return _loop(node, callee, loop=loop, maxcount=maxcount, note=note)
     return Ending(Cause.FUNCTION, maxcount, note=note)
 
 

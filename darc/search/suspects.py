@@ -148,7 +148,10 @@ def _tail(row: FunctionProfile, seconds: float, least_share: float) -> Iterator[
     share = excess / (profile.hz * seconds)
     if share >= _enough(slow, profile, least_share):
         squares = sum(count * beyond[number] ** 2 for number, count in far.items())
-        yield Tail(row, slow, median, profile.low(first), share), squares / seconds
+        yield (
+            Tail(row=row, slow=slow, median=median, threshold=profile.low(first), share=share),
+            squares / seconds,
+        )
 
 
 def _median_bin(profile: Profile) -> int:
@@ -528,5 +531,7 @@ def _part(
         return sum(n * whole.mean_cycles(b) for b, n in of.items())
 
     total = round(whole.total * middles(bins) / middles(dict(whole.bins)))
-    profile = Profile(whole.resolution, whole.hz, bins, sum(bins.values()), total)
+    profile = Profile(
+        resolution=whole.resolution, hz=whole.hz, bins=bins, count=sum(bins.values()), total=total
+    )
     return dataclasses.replace(row, profile=profile, until=until, slices=(), lapse=())

@@ -63,7 +63,9 @@ class Collecting:
                 return
             except ProbesImpossibleError as error:
                 why = str(error)
-        way, self.instead = way_instead(first, others, why, task.debuggee, task.spec)
+        way, self.instead = way_instead(
+            first, others, why=why, debuggee=task.debuggee, spec=task.spec
+        )
         task.note(self.instead)
         put_in(way)
 

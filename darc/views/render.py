@@ -151,7 +151,7 @@ def profile_lines(snapshot: Snapshot, style: Style) -> list[Text]:
         return [Text(f"no call of {function} was seen yet")]
     function = shorten(style.name(snapshot.function), style.width // 2)
     title = f"{function}: {calls_text(profile.count)}"
-    lines = draw(title, profile, snapshot.peaks, snapshot.peak, style.width)
+    lines = draw(title, profile, peaks=snapshot.peaks, peak=snapshot.peak, width=style.width)
     if snapshot.peaks or snapshot.peak is not None:
         lines += [Text(), *_peak_table(snapshot, profile)]
     return [*lines, *_hints(snapshot, profile)]
@@ -236,7 +236,15 @@ def tree_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     def latency(cycles: float) -> str:
         return format_cycles(cycles, hz) if hz else f"{cycles:.0f} cycles"
 
-    return list(draw_tree(snapshot.ftree, style.tree_width, style.verbose, latency, style.name))
+    return list(
+        draw_tree(
+            snapshot.ftree,
+            style.tree_width,
+            verbose=style.verbose,
+            latency=latency,
+            show=style.name,
+        )
+    )
 
 
 def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
@@ -267,7 +275,7 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
 
     against = snapshot.waits_of_fastest
     quota = quota_text(kept)
-    lines = list(draw_waits(waits, against, snapshot.function, latency, style.name))
+    lines = list(draw_waits(waits, against, f0=snapshot.function, latency=latency, show=style.name))
     if not style.verbose:
         for line in lines:
             line.truncate(style.tree_width, overflow="ellipsis")

@@ -216,7 +216,9 @@ def _rows(op: Op, root: Fnode, verbose: bool) -> tuple[list[_Row], int]:
     """The lines, callers before callees; and how many calls have none."""
     longest = sorted(op.spans, key=lambda span: (-span.latency, span.node.depth))
     spans = set(longest if verbose else longest[:SHOWN_CALLS])
-    whole = _Row(root, op.start, op.end, op.latency, op.own_time_of(root))
+    whole = _Row(
+        node=root, start=op.start, end=op.end, latency=op.latency, own=op.own_time_of(root)
+    )
     below = _below(op.spans)
     calls = {total.node: total for total in op.sums}
     rows: list[_Row] = []

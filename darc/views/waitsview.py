@@ -76,7 +76,9 @@ def draw_waits(
         holders = one.holders[:SHOWN]
         for number, holder in enumerate(holders):
             is_last = number == len(holders) - 1
-            yield from _holder_lines(holder, one.kind, waits.cycles, "│  ", is_last, show)
+            yield from _holder_lines(
+                holder, one.kind, whole=waits.cycles, guides="│  ", is_last=is_last, show=show
+            )
     if more := objects[SHOWN:]:
         share = _share(sum(one.cycles for one in more), waits.cycles)
         yield Text(f"├─ {share}  {len(more)} more", "dim")
@@ -124,7 +126,7 @@ def _holder_lines(
         kind = ObjectKind.WAKE_UP
     for number, one in enumerate(behind):
         is_last = number == len(behind) - 1 and not is_untold
-        yield from _holder_lines(one, kind, whole, guides, is_last, show)
+        yield from _holder_lines(one, kind, whole=whole, guides=guides, is_last=is_last, show=show)
     if is_untold:
         unseen = _IN_KERNELS[ObjectKind.PROCESSOR, Role.NOT_SEEN]
         yield Text(f"{guides}└─ {_share(rest, whole)}  {unseen}")

@@ -54,7 +54,7 @@ def draw_why(
         seen = making_told(known.making, is_over=known.is_over)
     yield Text(f"  {seen}")
     for number, one in enumerate(known.answers, 1):
-        yield from _answer(number, one, show, note, path_text)
+        yield from _answer(number, one, show=show, note=note, path_text=path_text)
         if known.is_over and not one.paths:
             command = _start(known, one.suspect.row.function, _peak(one.suspect))
             yield Text(f"  {command} looks longer into that")

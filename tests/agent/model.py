@@ -317,7 +317,7 @@ class Model:
             node = call.first if call.first is not None else call.node
             assert node is not None
             self._account(op, node, max(1, end - call.start - call.overhead - inner))
-            self._write_down(op, node, call.start, end, call.overhead + inner)
+            self._write_down(op, node, start=call.start, end=end, cost=call.overhead + inner)
         self._close_tails(op, call, end)
         setting = self.setting
         cost = (len(op.spans) - before) * setting.span_cost
@@ -330,7 +330,7 @@ class Model:
     def _close_tails(self, op: Op, call: Call, end: int) -> None:
         for node, start, overhead in call.tails:
             self._account(op, node, max(1, end - start - (call.overhead - overhead)))
-            self._write_down(op, node, start - overhead, end, call.overhead)
+            self._write_down(op, node, start=start - overhead, end=end, cost=call.overhead)
 
     def _write_down(self, op: Op, node: int, start: int, end: int, cost: int) -> None:
         least = self.setting.least_span
@@ -400,7 +400,7 @@ class Model:
         caller = thread.frames[-1]
         begin, end = transfer.begin, event.clock
         if transfer.kind == "tail":
-            self._tail(thread, caller, transfer.callee, begin, end)
+            self._tail(thread, caller, callee=transfer.callee, begin=begin, end=end)
             frame = caller
             frame.function = event.a
         else:
@@ -907,11 +907,20 @@ class Model:
         if not 0 <= news <= arrivals:
             raise DifferentError(news, arrivals)
         self.contexts = [
-            Context(row.thread, place, row.sum, row.dropped, row.in_peak, row.round,
-                    row.unreported, row.number, row.weighted,
-                    {n: list(one) for n, one in enumerate(row.totals) if any(one)})
+            Context(
+                thread=row.thread,
+                place=place,
+                sum=row.sum,
+                dropped=row.dropped,
+                in_peak=row.in_peak,
+                round=row.round,
+                unreported=row.unreported,
+                number=row.number,
+                weighted=row.weighted,
+                totals={n: list(one) for n, one in enumerate(row.totals) if any(one)},
+            )
             for place, row in rows.items()
-        ]  # fmt: skip
+        ]
         places = {context.thread: n for n, context in enumerate(self.contexts)}
         for thread in self.threads.values():
             thread.context = places.get(thread.base + 1)

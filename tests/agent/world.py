@@ -271,7 +271,9 @@ class World:
               for name in ("call", "indirect", "returned", "tail", "entry", "leave", "landed"))
         )  # fmt: skip
         layout = plan(self.blob, Room(sites=64, nodes=256, routes=256, records=16, contexts=1))
-        tables = AgentMemory(self.blob, TABLES, layout, memory.read, memory.write)
+        tables = AgentMemory(
+            blob=self.blob, base=TABLES, layout=layout, read=memory.read, write=memory.write
+        )
         self._landings.begin(tables.control, self._stubs.landed)
         blocks = (AREA // pads.BLOCK * pads.BLOCK,)
         kinds = self.blob.constants
@@ -415,7 +417,9 @@ class _Running:
         )
         layout = plan(world.blob, room)
         assert layout.size <= TABLES_SIZE
-        self._tables = AgentMemory(world.blob, TABLES, layout, memory.read, memory.write)
+        self._tables = AgentMemory(
+            blob=world.blob, base=TABLES, layout=layout, read=memory.read, write=memory.write
+        )
         self._layout = layout
         self._enabled = True
         self._tree = 0
@@ -447,7 +451,7 @@ class _Running:
         self._set("bins_count", fields["darc_context.bins"][1] // 8)
         self._set("on_other_stack", setting.other_stack)
         world._order(b"g")
-        done = Run([], [], 0, {}, {})
+        done = Run(events=[], steps=[], status=0, counted={}, fields={})
         while True:
             what, first, second = world._answer()
             if what == "d":
@@ -570,7 +574,9 @@ class _Running:
         raw = memory.read(world.address("events"), 48 * self._get("event_count"))
         for number in range(len(raw) // 48):
             what, thread, a, b, c, clock, nested = struct.unpack_from("<iiqqqQQ", raw, 48 * number)
-            done.events.append(Event(EV[what], thread, a, b, c, clock, nested))
+            done.events.append(
+                Event(what=EV[what], thread=thread, a=a, b=b, c=c, clock=clock, nested=nested)
+            )
         size = 18 * 8
         raw = memory.read(world.address("traced"), size * self._get("traced_count"))
         for number in range(len(raw) // size):
@@ -595,18 +601,28 @@ def _counted(words: Sequence[int], at: int, contexts: int, nodes: int) -> list[C
         totals = tuple(tuple(rest[i : i + 6]) for i in range(0, len(rest), 6))
         thread, total, dropped, in_peak, round_, unreported, number, weighted = head
         found.append(
-            Counted(thread, total, dropped, in_peak, round_, unreported, number, weighted, totals)
+            Counted(
+                thread=thread,
+                sum=total,
+                dropped=dropped,
+                in_peak=in_peak,
+                round=round_,
+                unreported=unreported,
+                number=number,
+                weighted=weighted,
+                totals=totals,
+            )
         )
         at += 8 + 6 * nodes
     return found
 
 
 def _entry(prologue: Prologue, data: int, stubs: pads.Stubs, lands: bool, at: int) -> pads.Pad:
-    return pads.entry_pad(prologue, data, stubs, at, lands)
+    return pads.entry_pad(prologue, data, stubs=stubs, origin=at, lands=lands)
 
 
 def _tail(site: Site, data: int, blocks: Sequence[int], stubs: pads.Stubs, at: int) -> pads.Pad:
-    return pads.tail_pad(site, data, blocks, stubs, at)
+    return pads.tail_pad(site, data, blocks=blocks, stubs=stubs, origin=at)
 
 
 def _call(

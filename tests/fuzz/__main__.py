@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{'fuzzer':12} {'inputs':>8} {'refused':>8} {'failed':>8} {'seconds':>8}")
     for name in options.only or FUZZERS:
         trial = importlib.import_module(f"tests.fuzz.{name}").trial
-        result = run(name, trial, options.count, options.seed, options.first)
+        result = run(name, trial, count=options.count, seed=options.seed, first=options.first)
         results.append(result)
         print(
             f"{name:12} {result.inputs:8} {result.refused:8} {result.failed:8} "

@@ -148,7 +148,7 @@ def _look(found: journal.Left) -> None:
         beside._leads_to(place)
     with MemoryFile(os.getpid()) as memory:
         program = Program(target, Path("/"), [])
-        give_back_noted(target, memory, program, os.getpid(), found.mapped)
+        give_back_noted(target, memory, program=program, pid=os.getpid(), noted=found.mapped)
         for place in found.places:
             beside._is_changed(place, memory)
 

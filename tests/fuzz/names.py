@@ -76,16 +76,47 @@ def trial(chance: random.Random) -> None:
     assert snapshot.ftree is not None
     for node in snapshot.ftree.walk():
         shown = hostile()
-        node.function = Function(shown, hostile(), hostile(), 1, 1, hostile(), 1)
+        node.function = Function(
+            name=shown,
+            symbol=hostile(),
+            module=hostile(),
+            address=1,
+            offset=1,
+            file=hostile(),
+            line=1,
+        )
         if node.site is not None:
             inlined = (hostile(), shown) if chance.random() < 0.5 else ()
             file = hostile() if chance.random() < 0.5 else None
-            node.site = CallSite(1, node.site.kind, hostile(), 1, file, 3, inlined)
+            node.site = CallSite(
+                address=1,
+                kind=node.site.kind,
+                module=hostile(),
+                offset=1,
+                file=file,
+                line=3,
+                inlined=inlined,
+            )
         if node.end is not None:
-            node.end = Ending(Cause.LOOP, 1, hostile(), 2.0, 0.5, hostile())
+            node.end = Ending(
+                cause=Cause.LOOP,
+                maxcount=1,
+                loop_callee=hostile(),
+                loop_calls=2.0,
+                loop_share=0.5,
+                note=hostile(),
+            )
     import dataclasses
 
-    sites = (SiteReport(hostile(), 1, hostile(), SiteState.NOT_POSSIBLE, hostile()),)
+    sites = (
+        SiteReport(
+            function=hostile(),
+            offset=1,
+            callee=hostile(),
+            state=SiteState.NOT_POSSIBLE,
+            why=hostile(),
+        ),
+    )
     snapshot = dataclasses.replace(
         snapshot,
         function=text,

@@ -44,7 +44,15 @@ def _valid() -> tuple[Any, ...]:
     profile = samples.profile(samples.BINS)
     made = []
     for node, peak in ((root, samples.snapshot().peak), (Fnode(samples.function("f")), None)):
-        stored = Stored("handle", Parameters(), Status.STOPPED, profile, peak, node, {"m": "ab12"})
+        stored = Stored(
+            spec="handle",
+            parameters=Parameters(),
+            status=Status.STOPPED,
+            profile=profile,
+            peak=peak,
+            root=node,
+            modules={"m": "ab12"},
+        )
         made.append(json.loads(to_text(stored)))
     return tuple(made)
 

@@ -51,7 +51,7 @@ def _filled() -> bytes:
     blob = compiled.load()
     layout = plan(blob, room_for(8, 2))
     memory = _Memory(Turn(), bytearray(layout.size))
-    tables = AgentMemory(blob, BASE, layout, memory.read, memory.write)
+    tables = AgentMemory(blob=blob, base=BASE, layout=layout, read=memory.read, write=memory.write)
     arguments: dict[str, Any] = {"life_at": 0} if "darc_control.life_at" in blob.fields else {}
     tables.write_control(1, 1, **arguments)
     for index in range(3):
@@ -75,7 +75,7 @@ def trial(chance: random.Random) -> None:
     program = FakeTarget()
     program.process = 1
     memory = program.memory = _Memory(program.turn, bytearray(_filled()))
-    tables = AgentMemory(blob, BASE, layout, memory.read, memory.write)
+    tables = AgentMemory(blob=blob, base=BASE, layout=layout, read=memory.read, write=memory.write)
     hot = (
         layout.control, layout.sites, layout.record_list, layout.records, layout.contexts,
         _numbers(blob, layout),

@@ -84,7 +84,13 @@ def check_numbers(report: dict[str, Any]) -> None:
     profile = report["profile"]
     bins = {int(number): count for number, count in profile["bins"].items()}
     assert profile["count"] == sum(bins.values())
-    Profile(profile["resolution"], profile["hz"], bins, profile["count"], profile["sum"]).check()
+    Profile(
+        resolution=profile["resolution"],
+        hz=profile["hz"],
+        bins=bins,
+        count=profile["count"],
+        total=profile["sum"],
+    ).check()
     assert [p["number"] for p in report["peaks"]] == list(range(1, len(report["peaks"]) + 1))
     for peak in report["peaks"]:
         inside = (n for b, n in bins.items() if peak["first_bin"] <= b <= peak["last_bin"])

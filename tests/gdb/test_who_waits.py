@@ -229,7 +229,9 @@ def part_of(waits: dict[str, Any], kind: str) -> float:
 def test_one_lock_that_many_contend_for_is_one_object(threads: int, tmp_path: Path) -> None:
     """All waits stand under its name, and are divided as the program itself counts them, however
     often it is passed on meanwhile."""
-    done, waits, ops = contended(tmp_path, "lock", threads, "handle", 400000 // threads)
+    done, waits, ops = contended(
+        tmp_path, "lock", threads=threads, f0="handle", calls=400000 // threads
+    )
     assert part_of(waits, "lock") > 0.97, done.section("waits")
     assert {one["name"] for one in waits["objects"] if one["kind"] == "lock"} == {"lock"}
     assert waits["lost"] == 0
@@ -251,7 +253,7 @@ def test_one_lock_that_many_contend_for_is_one_object(threads: int, tmp_path: Pa
 
 
 def test_a_condition_that_many_wait_for_is_one_object(tmp_path: Path) -> None:
-    done, waits, _ = contended(tmp_path, "condition", 8, "serve", 50000)
+    done, waits, _ = contended(tmp_path, "condition", threads=8, f0="serve", calls=50000)
     assert part_of(waits, "condition") > 0.97, done.section("waits")
     signals = [h for o in waits["objects"] for h in o["holders"] if h["role"] == "woke"]
     assert any(holder["path"][0] == "feed" for holder in signals), done.section("waits")

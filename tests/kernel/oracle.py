@@ -53,7 +53,9 @@ def read(file: Path) -> dict[int, Profile]:
     for number in range(stacks):
         fields = _STACK.unpack_from(data, _HEADER.size + number * _STACK.size)
         stack, count, total, bins = fields[0], fields[1], fields[2], fields[3 : 3 + _BINS]
-        found[stack << 14] = Profile(1, 1, dict(enumerate(bins)), count, total)
+        found[stack << 14] = Profile(
+            resolution=1, hz=1, bins=dict(enumerate(bins)), count=count, total=total
+        )
     return found
 
 
@@ -88,7 +90,13 @@ def minus(now: Profile, before: Profile | None) -> Profile:
     if before is None:
         return now
     bins = {b: n - before.bins.get(b, 0) for b, n in now.bins.items()}
-    return Profile(1, 1, bins, now.count - before.count, now.total - before.total)
+    return Profile(
+        resolution=1,
+        hz=1,
+        bins=bins,
+        count=now.count - before.count,
+        total=now.total - before.total,
+    )
 
 
 def _built() -> Path:

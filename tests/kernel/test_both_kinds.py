@@ -62,7 +62,9 @@ def test_breakpoints_where_kgdb_can_write_no_pads(machine: Machine, tmp_path: Pa
     symbols = tmp_path / "vmlinux"
     strip = ["objcopy", "--strip-symbol=level3_kernel_pgt", str(machine.symbols), str(symbols)]
     subprocess.run(strip, check=True)
-    said = assert_finds_the_sleep(machine, tmp_path, START, "breakpoint", symbols)
+    said = assert_finds_the_sleep(
+        machine, tmp_path, start=START, probes="breakpoint", symbols=symbols
+    )
     why = "no pads, but breakpoints: kgdb cannot write to the kernel's code"
     assert f"hrtimer_nanosleep is timed by breakpoints ({why}" in said
 

@@ -62,7 +62,7 @@ def test_the_pads_profile_is_the_oracles(tmp_path: Path) -> None:
     assert (tmp_path / "report.json").exists(), output
     report = json.loads((tmp_path / "report.json").read_text())["profile"]
     bins = {int(b): calls for b, calls in report["bins"].items()}
-    pads = Profile(1, 1, bins, report["count"], report["sum"])
+    pads = Profile(resolution=1, hz=1, bins=bins, count=report["count"], total=report["sum"])
     pads.check()
     outside = oracle.busiest(oracle.read(tmp_path / "after"), oracle.read(tmp_path / "before"))
     outside.check()

@@ -53,7 +53,7 @@ def kills(
     killer()
     for name in programs or hazards():
         build_hazard(name)
-    planned = plan(count, seed, programs or hazards(), debuggers, bare)
+    planned = plan(count, seed, programs=programs or hazards(), debuggers=debuggers, bare=bare)
     measured = Killer(folder, random.Random(seed))
     for debugger in debuggers:
         for is_bare in (False, True)[: 2 if bare else 1]:

@@ -129,7 +129,11 @@ def test_code_that_is_not_the_files_is_seen(tmp_path: Path) -> None:
 
 
 def test_the_plan_is_even() -> None:
-    cells = [cell for same in plan(1000, 1, hazards(), DEBUGGERS, 1) for cell in same]
+    cells = [
+        cell
+        for same in plan(1000, 1, programs=hazards(), debuggers=DEBUGGERS, bare=1)
+        for cell in same
+    ]
     assert len(cells) == 2000
     for bare in (False, True):
         mine = [cell for cell in cells if cell.bare == bare]

@@ -130,7 +130,13 @@ def start_at(
     target = debugger.GetSelectedTarget()
     header = target.GetModuleAtIndex(0).GetObjectFileHeaderAddress()
     address = header.GetLoadAddress(target) - header.GetFileAddress() + int(offset, 16)
-    attempt(debugger, f"darc start *{address:#x} {options}", context, result, namespace)
+    attempt(
+        debugger,
+        f"darc start *{address:#x} {options}",
+        context=context,
+        result=result,
+        namespace=namespace,
+    )
 
 
 def tell_exit(

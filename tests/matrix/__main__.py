@@ -79,7 +79,10 @@ def table(outcomes: Mapping[Trial, TrialOutcome]) -> str:
         by_cell.setdefault(cell, []).append(outcome)
     rows = {(cell.cc, cell.opt, cell.link): None for cell in CELLS if cell in by_cell}
     for cc, opt, link in rows:
-        cells = [by_cell.get(Cell(cc, opt, link, p, s), []) for p, s in columns]
+        cells = [
+            by_cell.get(Cell(cc=cc, opt=opt, link=link, protection=p, symbols=s), [])
+            for p, s in columns
+        ]
         lines.append(f"{f'{cc} {opt} {link}':22}" + "".join(f"{_short(o):>18}" for o in cells))
     total = Counter(outcome.result for outcome in outcomes.values())
     lines.append(", ".join(f"{total[result]} {result.value}" for result in Result))

@@ -49,7 +49,9 @@ class Told:
     @staticmethod
     def of(line: str) -> Told:
         thread, start, end, ran, queued, count = map(int, line.split())
-        return Told(thread, start, end, ran / 1e3, queued / 1e3, count)
+        return Told(
+            thread=thread, start=start, end=end, ran=ran / 1e3, queued=queued / 1e3, switches=count
+        )
 
 
 def micros(cycles: int) -> float:

@@ -75,7 +75,10 @@ class Image:
     ) -> None:
         self.text = text
         self.symbols = Symbols(
-            [Symbol(n, at, size, False, False, ()) for n, (at, size) in symbols.items()]
+            [
+                Symbol(name=n, address=at, size=size, ifunc=False, exported=False, rank=())
+                for n, (at, size) in symbols.items()
+            ]
         )
         self.frames = Frames()
         self.values = {n: at for n, (at, _) in symbols.items()} | values

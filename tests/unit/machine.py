@@ -61,7 +61,13 @@ class Program(Code):
 
     def function_at(self, address: int, name: str | None = None) -> Function:
         name = next(n for n, (start, end) in self.parts.items() if start <= address < end)
-        return Function(name, name, "prog", self.symbols[name], self.symbols[name] - BASE)
+        return Function(
+            name=name,
+            symbol=name,
+            module="prog",
+            address=self.symbols[name],
+            offset=self.symbols[name] - BASE,
+        )
 
     callee_at = function_at
 

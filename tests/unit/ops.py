@@ -65,12 +65,16 @@ def of_samples(root: Fnode, count: int = 10, **changes: Any) -> KeptOps:
         ]  # fmt: skip
         sums = [Sum(memcpy, 400, MS // 2, MS // 400), Sum(parse, 1, 700, 700)]
         slow = {"is_slowest": index == count, "start": at, **changes}
-        ops.append(made_op(index + 1, OpClass.IN_PEAK, 5 * MS, spans, sums, **slow))
+        ops.append(
+            made_op(index + 1, OpClass.IN_PEAK, latency=5 * MS, spans=spans, short=sums, **slow)
+        )
     for index in range(count + 1):
         at = 10 * MS * index + 7 * MS
         sums = [Sum(parse, 2, 900, 500)]
         fast = {"is_slowest": index == count, "start": at, **changes}
-        ops.append(made_op(count + 2 + index, OpClass.FASTEST, 1600, [], sums, **fast))
+        ops.append(
+            made_op(count + 2 + index, OpClass.FASTEST, latency=1600, spans=[], short=sums, **fast)
+        )
     return KeptOps(samples.HZ, tuple(ops), 31, 1805, compared=frozenset({root, flush, write, fill}))
 
 
@@ -115,18 +119,18 @@ def kept_ops(draw: st.DrawFn, nodes: Sequence[Fnode]) -> KeptOps:
         ]
         ops.append(
             Op(
-                number + 1,
-                draw(st.sampled_from(OpClass)),
-                draw(st.integers(0, 1 << 22)),
-                start,
-                start + cycles,
-                draw(st.integers(0, 1 << 40)),
-                draw(st.integers(1, 1 << 40)),
-                draw(st.booleans()),
-                tuple(sorted(spans, key=lambda s: (s.start, s.node.depth, -s.end))),
-                tuple(sums),
-                draw(st.integers(0, 1 << 30)),
-                draw(st.integers(0, 99)),
+                number=number + 1,
+                kept_as=draw(st.sampled_from(OpClass)),
+                thread=draw(st.integers(0, 1 << 22)),
+                start=start,
+                end=start + cycles,
+                cost=draw(st.integers(0, 1 << 40)),
+                latency=draw(st.integers(1, 1 << 40)),
+                is_slowest=draw(st.booleans()),
+                spans=tuple(sorted(spans, key=lambda s: (s.start, s.node.depth, -s.end))),
+                sums=tuple(sums),
+                least=draw(st.integers(0, 1 << 30)),
+                lost=draw(st.integers(0, 99)),
                 off=draw(st.none() | st.just(tuple(off))),
             )
         )

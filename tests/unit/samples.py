@@ -28,17 +28,33 @@ BINS = {11: 1805, 12: 70, 19: 94, 23: 30, 24: 1}
 def profile(bins: dict[int, int], resolution: int = 1) -> Profile:
     empty = Profile.empty(resolution, HZ)
     total = sum(round(empty.mean_cycles(number)) * count for number, count in bins.items())
-    return Profile(resolution, HZ, bins, sum(bins.values()), total)
+    return Profile(resolution=resolution, hz=HZ, bins=bins, count=sum(bins.values()), total=total)
 
 
 def function(name: str, module: str = "mixture", offset: int = 0x1100) -> Function:
-    return Function(name, name, module, 0x400000 + offset, offset, "mixture.c", 7)
+    return Function(
+        name=name,
+        symbol=name,
+        module=module,
+        address=0x400000 + offset,
+        offset=offset,
+        file="mixture.c",
+        line=7,
+    )
 
 
 def site(line: int | None, *inlined: str, module: str = "/opt/app/mixture") -> CallSite:
     file = "/src/app/mixture.c" if line is not None else None
     offset = 0x1300 + (line or 0)
-    return CallSite(0x400000 + offset, CallKind.DIRECT, module, offset, file, line, tuple(inlined))
+    return CallSite(
+        address=0x400000 + offset,
+        kind=CallKind.DIRECT,
+        module=module,
+        offset=offset,
+        file=file,
+        line=line,
+        inlined=tuple(inlined),
+    )
 
 
 def decide(node: Fnode, maxcount: int, cycles: int, root_cause: bool = True) -> None:
@@ -65,7 +81,9 @@ def tree() -> tuple[Fnode, tuple[RootCausePath, ...]]:
     for node in (root, flush):
         node.decision = Decision(20, 20, 0)
     usleep.end = Ending(Cause.FUNCTION, 20)
-    fill.end = Ending(Cause.LOOP, 12, "memcpy", 400.0, 0.93)
+    fill.end = Ending(
+        cause=Cause.LOOP, maxcount=12, loop_callee="memcpy", loop_calls=400.0, loop_share=0.93
+    )
     return root, (
         RootCausePath((root, flush, write, usleep), usleep.end),
         RootCausePath((root, flush, fill), fill.end),
@@ -87,16 +105,34 @@ def snapshot(**changes: Any) -> Snapshot:
         collected=20,
         needed=20,
         program=ProgramFigures(
-            4,
-            0.0412345678,
-            60,
-            12,
-            (
-                SiteReport("handle", 0x1319, "flush", SiteState.TIMED, None),
-                SiteReport("flush", 0x131F, None, SiteState.FELL_BACK, "short indirect call"),
-                SiteReport("flush", 0x1321, "setjmp", SiteState.NOT_POSSIBLE, "returns twice"),
+            stops=4,
+            stopped_seconds=0.0412345678,
+            in_peak_calls=60,
+            probes=12,
+            sites=(
+                SiteReport(
+                    function="handle",
+                    offset=0x1319,
+                    callee="flush",
+                    state=SiteState.TIMED,
+                    why=None,
+                ),
+                SiteReport(
+                    function="flush",
+                    offset=0x131F,
+                    callee=None,
+                    state=SiteState.FELL_BACK,
+                    why="short indirect call",
+                ),
+                SiteReport(
+                    function="flush",
+                    offset=0x1321,
+                    callee="setjmp",
+                    state=SiteState.NOT_POSSIBLE,
+                    why="returns twice",
+                ),
             ),
-            0.0625,
+            setup_seconds=0.0625,
         ),
         notes=("the TSC is not invariant here",),
         elapsed_seconds=75.4,

@@ -13,13 +13,13 @@ HZ = 10**9
 
 
 def function(name: str, address: int = 16) -> Function:
-    return Function(name, name, "prog", address, address)
+    return Function(name=name, symbol=name, module="prog", address=address, offset=address)
 
 
 def row(name: str, bins: dict[int, int], mean: float = 1.5, left: int = 0) -> FunctionProfile:
     """A function whose calls are spread so in their bins that the middle of each is the mean."""
     total = round(sum(n * mean * 2**b for b, n in bins.items()))
-    profile = Profile(1, HZ, bins, sum(bins.values()), total)
+    profile = Profile(resolution=1, hz=HZ, bins=bins, count=sum(bins.values()), total=total)
     longest = 2 ** (max(bins) + 1) - 1 if bins else 0
     return FunctionProfile(function=function(name), profile=profile, longest=longest, left=left)
 

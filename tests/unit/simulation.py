@@ -92,7 +92,9 @@ class Simulation:
 
     def function(self, routine: Routine) -> Function:
         address = self.address(routine)
-        return Function(routine.name, routine.name, "prog", address, address)
+        return Function(
+            name=routine.name, symbol=routine.name, module="prog", address=address, offset=address
+        )
 
     def address(self, thing: object) -> int:
         return self.addresses.setdefault(id(thing), 0x1000 + 0x10 * len(self.addresses))

@@ -27,8 +27,14 @@ def sample() -> Stored:
         callee_totals={learned: Totals(6, 8, 50, 40)},
     )  # fmt: skip
     return Stored(
-        "handle", Parameters(peak="3"), Status.ENDED, samples.profile(samples.BINS),
-        PeakRange(3, 23, None), root, {"mixture": "15df", "libc.so.6": "sha256:77"},
-        SearchState(60, (contest,), {learned: (1, 3)}), ({11: 900, 23: 1}, {11: 905, 23: 29}),
+        spec="handle",
+        parameters=Parameters(peak="3"),
+        status=Status.ENDED,
+        profile=samples.profile(samples.BINS),
+        peak=PeakRange(3, 23, None),
+        root=root,
+        modules={"mixture": "15df", "libc.so.6": "sha256:77"},
+        search=SearchState(60, (contest,), {learned: (1, 3)}),
+        slices=({11: 900, 23: 1}, {11: 905, 23: 29}),
         parts=to_parts(ops.of_samples(root, 1)),
-    )  # fmt: skip
+    )

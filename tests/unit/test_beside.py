@@ -128,7 +128,9 @@ def test_nothing_is_written_while_a_thread_is_in_what_was_changed(
 def test_nothing_is_written_while_code_is_borrowed(standing: Standing) -> None:
     base = standing.code.start + 0x1000
     place = standing.patch(base, jump(base, base + 0x400))
-    standing.noted.borrows(Passage(place, standing.pid, base, {}, None))
+    standing.noted.borrows(
+        Passage(place=place, thread=standing.pid, leave=base, registers={}, mask=None)
+    )
     assert not beside.put_back(standing.pid)
     assert standing.read(base, 5) == place.written
     standing.noted.gives_back()

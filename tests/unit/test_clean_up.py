@@ -89,9 +89,9 @@ def cleaned(memory: Memory, tables: Tables, retire: Callable[[], None] = lambda:
     return clean_up(
         cast(Target, Stopped(memory)),
         cast(AgentMemory, cast(Any, tables)),
-        lambda address: PADS <= address < PADS + 0x1000,
-        None,
-        retire,
+        is_pad=lambda address: PADS <= address < PADS + 0x1000,
+        own_back=None,
+        retire=retire,
     )
 
 

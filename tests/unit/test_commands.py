@@ -338,9 +338,15 @@ def test_a_session_goes_on_as_its_command_says(app: FakeApp, tmp_path: Path) -> 
     made = ops.snapshot()
     assert made.ftree is not None
     stored = Stored(
-        "handle", Parameters(), made.status, samples.profile(samples.BINS), None, made.ftree, {},
+        spec="handle",
+        parameters=Parameters(),
+        status=made.status,
+        profile=samples.profile(samples.BINS),
+        peak=None,
+        root=made.ftree,
+        modules={},
         analysis="often",
-    )  # fmt: skip
+    )
     file = tmp_path / "s.json"
     file.write_text(storage.to_text(stored))
 
@@ -407,9 +413,15 @@ def test_what_is_said_of_a_saved_file_is_what_its_command_says(
     made = ops.snapshot()
     assert made.ftree is not None
     stored = Stored(
-        "handle", Parameters(), made.status, samples.profile(samples.BINS), None, made.ftree, {},
+        spec="handle",
+        parameters=Parameters(),
+        status=made.status,
+        profile=samples.profile(samples.BINS),
+        peak=None,
+        root=made.ftree,
+        modules={},
         analysis="often",
-    )  # fmt: skip
+    )
     session = SimpleNamespace(alive=False, stored=lambda: stored, analysis=None)
     monkeypatch.setattr(app, "need_session", lambda: session)
     start = commands.find_command("start")
@@ -456,9 +468,15 @@ def test_saved_sessions_are_compared(app: FakeApp, tmp_path: Path) -> None:
     made = ops.snapshot()
     assert made.ftree is not None
     stored = Stored(
-        "handle", Parameters(), made.status, samples.profile(samples.BINS), None, made.ftree, {},
+        spec="handle",
+        parameters=Parameters(),
+        status=made.status,
+        profile=samples.profile(samples.BINS),
+        peak=None,
+        root=made.ftree,
+        modules={},
         parts=to_parts(made.ops),
-    )  # fmt: skip
+    )
     old, empty = tmp_path / "old.json", tmp_path / "empty.json"
     old.write_text(storage.to_text(stored))
     empty.write_text(storage.to_text(dataclasses.replace(stored, parts={})))

@@ -11,7 +11,7 @@ OPS = 100
 
 
 def function(name: str, at: int) -> Function:
-    return Function(name, name, "program", at, at)
+    return Function(name=name, symbol=name, module="program", address=at, offset=at)
 
 
 def contest(named: tuple[int, int], untold: tuple[int, int, int]) -> Contest:

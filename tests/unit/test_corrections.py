@@ -302,7 +302,9 @@ def test_callees_that_were_not_timed_in_the_ops_dispute_nothing() -> None:
 
 def test_other_targets_are_told_once() -> None:
     root, paths, _ = searched()
-    function = Function("others of 0x1344", OTHERS, "mixture", 0, 0)
+    function = Function(
+        name="others of 0x1344", symbol=OTHERS, module="mixture", address=0, offset=0
+    )
     samples.decide(paths[1].nodes[1].add_child(function, samples.site(60)), 7, 900, False)
     tell_others(paths)
     told = "others of 0x1344, more than could be told apart, won in 7 of 20 calls"
@@ -315,7 +317,9 @@ def test_where_the_depth_was_reached_nothing_else_is_told() -> None:
     root, paths, _ = searched()
     last = paths[0].nodes[-1]
     last.end = dataclasses.replace(paths[0].ending, note=MAX_DEPTH_NOTE)
-    function = Function("others of 0x1344", OTHERS, "mixture", 0, 0)
+    function = Function(
+        name="others of 0x1344", symbol=OTHERS, module="mixture", address=0, offset=0
+    )
     samples.decide(paths[0].nodes[2].add_child(function, samples.site(60)), 7, 900, False)
     tell_others(ended_paths(root))
     assert last.end.note == MAX_DEPTH_NOTE

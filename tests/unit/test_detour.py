@@ -24,7 +24,7 @@ calls = st.builds(
 def test_it_fits_and_ends_where_the_thread_was(
     thread: dict[str, int], call: Call, mask: int | None
 ) -> None:
-    way = plan(thread, PLACE, Ringer(1 << 30, 1 << 30, 23), call, mask)
+    way = plan(thread, PLACE, ringer=Ringer(1 << 30, 1 << 30, 23), call=call, mask=mask)
     assert len(way.code) <= LENGTH
     decoded = []
     for instruction in Decoder(64, way.code, ip=PLACE):

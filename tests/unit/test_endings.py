@@ -19,7 +19,7 @@ def node_with(totals: Totals, *callees: tuple[str, Totals]) -> Fnode:
 
 def function(name: str) -> Function:
     address = sum(name.encode())
-    return Function(name, name, "prog", address, address)
+    return Function(name=name, symbol=name, module="prog", address=address, offset=address)
 
 
 def test_no_callees() -> None:

@@ -35,7 +35,12 @@ class Named(list[Symbol]):
 
 
 def found(name: str, *symbols: str) -> list[str]:
-    named = Named([Symbol(s, 16 * n, 16, False, True, ()) for n, s in enumerate(symbols, 1)])
+    named = Named(
+        [
+            Symbol(name=s, address=16 * n, size=16, ifunc=False, exported=True, rank=())
+            for n, s in enumerate(symbols, 1)
+        ]
+    )
     files: list[tuple[FunctionSymbols, int]] = [(named, 0)]  # type: ignore[list-item]
     return [symbols[address // 16 - 1] for address in sorted(find_symbols(files, name))]
 
@@ -99,7 +104,12 @@ def test_few_of_many_symbols_are_demangled(
 
 def test_a_long_search_tells_how_far_it_is() -> None:
     told: list[str] = []
-    named = Named([Symbol(s, 16 * n, 16, False, True, ()) for n, s in enumerate(LAYERS, 1)])
+    named = Named(
+        [
+            Symbol(name=s, address=16 * n, size=16, ifunc=False, exported=True, rank=())
+            for n, s in enumerate(LAYERS, 1)
+        ]
+    )
     find_symbols([(cast(FunctionSymbols, named), 0)], "visit", told.append)
     assert told == ["looks for visit among 1,000 symbols like it"]
 

@@ -7,7 +7,7 @@ from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function, Totals
 
 
 def function(name: str) -> Function:
-    return Function(name, name, "prog", 0x1000, 0x1000)
+    return Function(name=name, symbol=name, module="prog", address=0x1000, offset=0x1000)
 
 
 def site(address: int) -> CallSite:

@@ -42,7 +42,9 @@ def test_where_a_thread_may_come_back_to() -> None:
     target = Own()
     program = Program(target, Path("/"), [])
     with MemoryFile(os.getpid()) as memory:
-        give_back_noted(target, memory, program, os.getpid(), [range(base, base + len(area))])
+        give_back_noted(
+            target, memory, program=program, pid=os.getpid(), noted=[range(base, base + len(area))]
+        )
     assert target.unmapped == []
 
 

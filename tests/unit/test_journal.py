@@ -19,7 +19,13 @@ from darc.target.target import Passage, Place
 
 PATCH = Place(0x40_1000, b"\xe8\x11\x22\x33\x44", b"\xe9\x55\x66\x77\x88")
 OTHER = Place(0x40_2000, b"\x90" * 5, b"\xe9\x01\x02\x03\x04")
-HOLE = Passage(Place(0x40_8000, bytes(4), b"\x0f\x05\x0f\x05"), 7, 0x40_8002, {"rip": 5}, 3)
+HOLE = Passage(
+    place=Place(0x40_8000, bytes(4), b"\x0f\x05\x0f\x05"),
+    thread=7,
+    leave=0x40_8002,
+    registers={"rip": 5},
+    mask=3,
+)
 
 
 @pytest.fixture

@@ -175,10 +175,14 @@ def test_the_way_in_is_behind_what_indirect_branches_must_land_on(first: str, be
 
 
 def path(*names: str, kind: CallKind = CallKind.DIRECT) -> Fnode:
-    node = Fnode(Function("vfs_read", "vfs_read", "vmlinux", 1, 1))
+    node = Fnode(
+        Function(name="vfs_read", symbol="vfs_read", module="vmlinux", address=1, offset=1)
+    )
     for number, name in enumerate(names):
         site = CallSite(number, kind, "vmlinux", number)
-        node = node.add_child(Function(name, name, "vmlinux", number + 2, 0), site)
+        node = node.add_child(
+            Function(name=name, symbol=name, module="vmlinux", address=number + 2, offset=0), site
+        )
     return node
 
 

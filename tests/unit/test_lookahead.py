@@ -34,11 +34,21 @@ def test_one_level_at_a_time_where_probes_are_costly_and_time_is_not(
     one_level: bool,
 ) -> None:
     cycles = microseconds * GHZ // 1_000_000
-    profile = Profile(1, GHZ, {bin_of(cycles, 1): calls}, calls, calls * cycles)
-    assert level_by_level(profile, in_peak, seconds, decision_ops, 100) is one_level
+    profile = Profile(
+        resolution=1, hz=GHZ, bins={bin_of(cycles, 1): calls}, count=calls, total=calls * cycles
+    )
+    assert (
+        level_by_level(profile, in_peak, seconds=seconds, decision_ops=decision_ops, probe_cost=100)
+        is one_level
+    )
 
 
 @pytest.mark.parametrize(("nanoseconds", "one_level"), [(5, False), (20, True)])
 def test_what_is_short_depends_on_what_a_probe_takes(nanoseconds: int, one_level: bool) -> None:
-    profile = Profile(1, GHZ, {bin_of(10_000, 1): 1000}, 1000, 10_000_000)
-    assert level_by_level(profile, 1000, 0.02, 100_000, nanoseconds) is one_level
+    profile = Profile(
+        resolution=1, hz=GHZ, bins={bin_of(10_000, 1): 1000}, count=1000, total=10_000_000
+    )
+    assert (
+        level_by_level(profile, 1000, seconds=0.02, decision_ops=100_000, probe_cost=nanoseconds)
+        is one_level
+    )

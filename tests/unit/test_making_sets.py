@@ -72,7 +72,10 @@ class World:
     first_file = None
 
     def __post_init__(self) -> None:
-        made = [Symbol(s, n, 1, False, True, ()) for n, s in enumerate(self.symbols, 0x10)]
+        made = [
+            Symbol(name=s, address=n, size=1, ifunc=False, exported=True, rank=())
+            for n, s in enumerate(self.symbols, 0x10)
+        ]
         module = SimpleNamespace(
             name="prog", path="/prog", bias=0, start=0, end=0x50, image=Image(made)
         )
@@ -94,12 +97,14 @@ class World:
     def function_at(self, address: int) -> Function:
         self.named.append(address)
         symbol = self.symbols[address - 0x10]
-        return Function(f"the {symbol}", symbol, "prog", address, address)
+        return Function(
+            name=f"the {symbol}", symbol=symbol, module="prog", address=address, offset=address
+        )
 
     def choose(self, text: str, most: int, tell: Callable[[str], None] = print) -> Chosen:
         program = cast("Program", self)
         target = cast("Target", None)
-        found = choose(program, target, parse_patterns([text]), None, tell)
+        found = choose(program, target, patterns=parse_patterns([text]), own=None, progress=tell)
         return most_called(program, found, most, tell)
 
 
@@ -238,7 +243,10 @@ class Pads(MemberPads):
     """They take as long as ``made`` says."""
 
     def __init__(self, made: Set, count: int) -> None:
-        self.functions = tuple(Function(f"f{n}", f"f{n}", "prog", n, n) for n in range(count))
+        self.functions = tuple(
+            Function(name=f"f{n}", symbol=f"f{n}", module="prog", address=n, offset=n)
+            for n in range(count)
+        )
         self._to_make = collections.deque(range(1, count))
         self._at_stop = collections.deque()
         self.left_out = {}
@@ -553,7 +561,10 @@ class AtOnce(MemberPads):
             foothold=cast(Any, None),
             installer=cast(Any, None),
             ahead=cast(Any, None),
-            functions=[Function(f"f{n}", f"f{n}", "prog", n, n) for n in range(count)],
+            functions=[
+                Function(name=f"f{n}", symbol=f"f{n}", module="prog", address=n, offset=n)
+                for n in range(count)
+            ],
             tell=self.told.append,
             is_called_off=lambda: last in self.made,
         )

@@ -74,7 +74,7 @@ def find(program: Program, name: str) -> int:
 def test_functions_that_look_at_their_return_address(name: str, program: Program) -> None:
     """The code itself tells, as nothing else does in a stripped program."""
     address = find(program, name)
-    unnamed = Function("sub", "sub", "libc.so.6", address, 0)
+    unnamed = Function(name="sub", symbol="sub", module="libc.so.6", address=address, offset=0)
     assert why_notrace(program, unnamed) == LOOKS
     assert why_notrace(program, program.names.function_at(address, name)) == LOOKS
 

@@ -26,7 +26,9 @@ class Tree:
     """f0 calls one, two and three; one calls inner."""
 
     def __init__(self) -> None:
-        self.root = Fnode(Function("handle", "handle", "prog", 0x1000, 0x1000))
+        self.root = Fnode(
+            Function(name="handle", symbol="handle", module="prog", address=0x1000, offset=0x1000)
+        )
         self.one, self.two, self.three = (self._child(self.root, n) for n in range(3))
         self.inner = self._child(self.one, 3)
 
@@ -35,7 +37,9 @@ class Tree:
         address = 0x2000 + number
         name = ("one", "two", "three", "inner")[number]
         site = CallSite(address, CallKind.DIRECT, "prog", address)
-        return above.add_child(Function(name, name, "prog", address, address), site)
+        return above.add_child(
+            Function(name=name, symbol=name, module="prog", address=address, offset=address), site
+        )
 
     def path(self, *nodes: Fnode, cause: Cause = Cause.FUNCTION) -> RootCausePath:
         return RootCausePath((self.root, *nodes), Ending(cause, 20))
@@ -361,7 +365,9 @@ class TestEndings:
     def test_a_note_may_be_added(self, tree: Tree) -> None:
         ops = [op(5000, [(tree.one, 0, 4900)], [(50, 4800, BLOCKED)])] * 4
         path = RootCausePath((tree.root, tree.one), Ending(Cause.FUNCTION, 20, note="was there"))
-        found = conclude([path], tree.root, ops, RULES, lambda own: f"{own.ops} calls")
+        found = conclude(
+            [path], tree.root, ops=ops, rules=RULES, note=lambda own: f"{own.ops} calls"
+        )
         assert found.endings[tree.one].note == "was there; 4 calls"
 
     def test_an_end_that_no_op_has_seen_may_have_waited(self, tree: Tree) -> None:

@@ -113,7 +113,11 @@ class World:
             memory[address : address + len(data)] = data
 
         self.tables = AgentMemory(
-            blob, 0, layout, lambda at, size: bytes(memory[at : at + size]), write
+            blob=blob,
+            base=0,
+            layout=layout,
+            read=lambda at, size: bytes(memory[at : at + size]),
+            write=write,
         )
         self.tables.write_control(2, blob.constants["DARC_BY_STORAGE"], 0)
         self.target = FakeTarget()
@@ -126,7 +130,7 @@ class World:
                 target=self.target,
                 program=cast(Any, None),
                 debuggee=cast(Any, Debuggee()),
-                root=Fnode(Function("f", "f", "prog", 0x1000, 0)),
+                root=Fnode(Function(name="f", symbol="f", module="prog", address=0x1000, offset=0)),
                 spec="f",
                 parameters=Parameters(),
                 listener=self,

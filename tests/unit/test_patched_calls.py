@@ -128,10 +128,10 @@ def patched(site: Site, blocks: Sequence[int]) -> None:
     at = START + PAD
     stubs = replace(pads.Stubs(*[START + ASK] * 7), returned=START + RETURNED)
     if site.kind.is_tail:
-        write(at, pads.tail_pad(site, 0x1234, blocks, stubs, at).code)
+        write(at, pads.tail_pad(site, 0x1234, blocks=blocks, stubs=stubs, origin=at).code)
         write(site.patch, pads.patch_tail(site, at))
         return
-    write(at, pads.call_pad(site, 0x1234, blocks, stubs, at).code)
+    write(at, pads.call_pad(site, 0x1234, blocks=blocks, stubs=stubs, origin=at).code)
     if site.nop:
         patch = Waypoints(START + WAYPOINTS, SIZE, read, write).lead(site, at)
         assume(patch is not None)

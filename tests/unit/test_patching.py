@@ -84,7 +84,13 @@ class World:
         return self
 
     def function_at(self, address: int) -> Function:
-        return Function(f"f{address:x}", f"f{address:x}", "program", address, address)
+        return Function(
+            name=f"f{address:x}",
+            symbol=f"f{address:x}",
+            module="program",
+            address=address,
+            offset=address,
+        )
 
     def set(self, index: int, *, patched: int) -> None:
         self.log.append(f"site {index} {'on' if patched else 'off'}")

@@ -140,7 +140,7 @@ def test_one_hump_is_one_peak_at_any_resolution(
     resolution: int, calls: int, octaves: float
 ) -> None:
     rng = random.Random(f"{resolution} {calls} {octaves}")
-    humps = [hump(rng, calls, 14, octaves, resolution) for _ in range(25)]
+    humps = [hump(rng, calls, centre=14, octaves=octaves, resolution=resolution) for _ in range(25)]
     split = sum(len(find_peaks(bins, resolution)) != 1 for bins in humps)
     assert split <= 1
 
@@ -149,7 +149,9 @@ def test_one_hump_is_one_peak_at_any_resolution(
 def test_a_small_peak_beside_a_large_one_at_any_resolution(resolution: int) -> None:
     rng = random.Random(resolution)
     for _ in range(20):
-        bins = hump(rng, 1900, 11, 0.3, resolution) + hump(rng, 100, 20, 0.5, resolution)
+        bins = hump(rng, 1900, centre=11, octaves=0.3, resolution=resolution) + hump(
+            rng, 100, centre=20, octaves=0.5, resolution=resolution
+        )
         fast, slow = find_peaks(bins, resolution)
         assert fast.last_bin < 15 * resolution < slow.first_bin
         assert fast.count + slow.count >= 1995
@@ -157,8 +159,12 @@ def test_a_small_peak_beside_a_large_one_at_any_resolution(resolution: int) -> N
 
 def test_a_higher_resolution_tells_near_peaks_apart() -> None:
     rng = random.Random(0)
-    coarse = hump(rng, 1000, 11.2, 0.15, 1) + hump(rng, 1000, 12.6, 0.15, 1)
-    fine = hump(rng, 1000, 11.2, 0.15, 4) + hump(rng, 1000, 12.6, 0.15, 4)
+    coarse = hump(rng, 1000, centre=11.2, octaves=0.15, resolution=1) + hump(
+        rng, 1000, centre=12.6, octaves=0.15, resolution=1
+    )
+    fine = hump(rng, 1000, centre=11.2, octaves=0.15, resolution=4) + hump(
+        rng, 1000, centre=12.6, octaves=0.15, resolution=4
+    )
     assert len(find_peaks(coarse, 1)) == 1
     assert len(find_peaks(fine, 4)) == 2
 

@@ -33,7 +33,7 @@ def profile_of(cycles: Iterable[int], resolution: int = 1) -> Profile:
     for c in cycles:
         b = bin_of(c, resolution)
         bins[b] = bins.get(b, 0) + 1
-    return Profile(resolution, HZ, bins, len(cycles), sum(cycles))
+    return Profile(resolution=resolution, hz=HZ, bins=bins, count=len(cycles), total=sum(cycles))
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_what_was_counted_passes_the_check(cycles: list[int], resolution: int) -
 @pytest.mark.parametrize(
     ("profile", "words"),
     [
-        (Profile(1, HZ, {3: 2}, 3, 20), "hold 2 calls, but 3"),
-        (Profile(1, HZ, {3: 2}, 2, 15), "16 to 30 cycles, but 15"),
-        (Profile(1, HZ, {3: 2}, 2, 31), "16 to 30 cycles, but 31"),
-        (Profile(1, HZ, {3: 2, 4: -1}, 1, 16), "bin 4 holds -1"),
-        (Profile(1, HZ, {65: 1}, 1, LONGEST), "bin 65"),
+        (Profile(resolution=1, hz=HZ, bins={3: 2}, count=3, total=20), "hold 2 calls, but 3"),
+        (Profile(resolution=1, hz=HZ, bins={3: 2}, count=2, total=15), "16 to 30 cycles, but 15"),
+        (Profile(resolution=1, hz=HZ, bins={3: 2}, count=2, total=31), "16 to 30 cycles, but 31"),
+        (Profile(resolution=1, hz=HZ, bins={3: 2, 4: -1}, count=1, total=16), "bin 4 holds -1"),
+        (Profile(resolution=1, hz=HZ, bins={65: 1}, count=1, total=LONGEST), "bin 65"),
     ],
 )
 def test_a_profile_that_contradicts_its_checksum_is_refused(profile: Profile, words: str) -> None:
@@ -100,7 +100,9 @@ def test_a_profile_that_contradicts_its_checksum_is_refused(profile: Profile, wo
 
 
 def test_bins_are_in_order_and_without_zeros() -> None:
-    assert list(Profile(1, HZ, {9: 1, 3: 2, 5: 0}, 3, 600).bins.items()) == [(3, 2), (9, 1)]
+    assert list(
+        Profile(resolution=1, hz=HZ, bins={9: 1, 3: 2, 5: 0}, count=3, total=600).bins.items()
+    ) == [(3, 2), (9, 1)]
 
 
 def test_the_average_latency_of_a_bin() -> None:
@@ -115,12 +117,21 @@ def test_the_average_latency_of_a_bin() -> None:
     ("q", "expected"), [(0.0, 11), (0.5, 11), (0.9375, 11), (0.938, 19), (0.99, 23), (1.0, 23)]
 )
 def test_quantiles(q: float, expected: int) -> None:
-    assert Profile(1, HZ, {11: 1875, 19: 94, 23: 31}, 2000, 0).quantile_bin(q) == expected
+    assert (
+        Profile(
+            resolution=1, hz=HZ, bins={11: 1875, 19: 94, 23: 31}, count=2000, total=0
+        ).quantile_bin(q)
+        == expected
+    )
 
 
 def test_a_quantile_lies_in_the_bin_that_completes_it() -> None:
-    assert Profile(1, HZ, {1: 99, 2: 1}, 100, 0).quantile_bin(0.99) == 1
-    assert Profile(1, HZ, {1: 98, 2: 2}, 100, 0).quantile_bin(0.99) == 2
+    assert (
+        Profile(resolution=1, hz=HZ, bins={1: 99, 2: 1}, count=100, total=0).quantile_bin(0.99) == 1
+    )
+    assert (
+        Profile(resolution=1, hz=HZ, bins={1: 98, 2: 2}, count=100, total=0).quantile_bin(0.99) == 2
+    )
     assert Profile.empty(1, HZ).quantile_bin(0.5) is None
 
 

@@ -61,7 +61,9 @@ class Program:
 
     def function(self, name: str) -> Function:
         offset = self.offsets[name]
-        return Function(name, name, "prog", self.bias + offset, offset)
+        return Function(
+            name=name, symbol=name, module="prog", address=self.bias + offset, offset=offset
+        )
 
     def site(self, caller: str, number: int) -> CallSite:
         offset = self.offsets[caller] + 8 * number
@@ -114,9 +116,15 @@ class Program:
         node.end = Ending(Cause.FUNCTION, 20)
         node.state = NodeState.ROOT_CAUSE
         stored = Stored(
-            "f0", Parameters(), Status.FOUND, EMPTY, PeakRange(2, 20, None), self.root,
-            {"prog": self.build}, SearchState(20, (), indirect),
-        )  # fmt: skip
+            spec="f0",
+            parameters=Parameters(),
+            status=Status.FOUND,
+            profile=EMPTY,
+            peak=PeakRange(2, 20, None),
+            root=self.root,
+            modules={"prog": self.build},
+            search=SearchState(20, (), indirect),
+        )
         # Through a file: what holds of it must not hang on addresses of the run.
         return storage.from_bytes(storage.to_text(stored).encode(), "s.json")
 
@@ -301,7 +309,7 @@ def test_callees_are_paired_one_to_one_and_by_name(old: list[str], new: list[str
 
 
 def test_functions_are_found_by_build_and_offset_or_by_symbol() -> None:
-    wanted = Function("f0", "f0", "prog", 0x1000, 0x1000)
+    wanted = Function(name="f0", symbol="f0", module="prog", address=0x1000, offset=0x1000)
     builds = {"prog": "b1"}
     moved = Program(FUNCTIONS, bias=0x5000, build="b1").modules
     assert refit.locate(wanted, moved, builds) == 0x6000

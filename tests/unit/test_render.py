@@ -288,8 +288,22 @@ def test_functions_that_call_each_other_are_a_line_of_the_tree() -> None:
 @pytest.mark.parametrize(("known", "is_told"), [(300, True), (580, False), (0, False)])
 def test_what_is_not_known_of_who_had_the_processor_is_told(known: int, *, is_told: bool) -> None:
     """Nobody is known where that could not be asked for: which is told once for all."""
-    ran = (Holder(Role.RAN, "hog", (), known, 1, (7,), is_outside=True),) if known else ()
-    ready = Holder(Role.HANDED_OVER, "", (), 600, 1, behind=ran)
+    ran = (
+        (
+            Holder(
+                role=Role.RAN,
+                thread="hog",
+                path=(),
+                cycles=known,
+                ops=1,
+                threads=(7,),
+                is_outside=True,
+            ),
+        )
+        if known
+        else ()
+    )
+    ready = Holder(role=Role.HANDED_OVER, thread="", path=(), cycles=600, ops=1, behind=ran)
     waited = WaitedFor(
         kind=ObjectKind.WAKE_UP,
         name="",
@@ -346,7 +360,15 @@ def test_a_width_without_limit_is_80_columns() -> None:
     ],
 )
 def test_how_often_a_loop_calls(calls: float | None, told: str) -> None:
-    assert ending_text("f", Ending(Cause.LOOP, 20, "wait", calls, 0.99)) == told
+    assert (
+        ending_text(
+            "f",
+            Ending(
+                cause=Cause.LOOP, maxcount=20, loop_callee="wait", loop_calls=calls, loop_share=0.99
+            ),
+        )
+        == told
+    )
 
 
 def test_path_lines() -> None:
@@ -617,7 +639,13 @@ def test_the_report_has_everything() -> None:
 
 
 def test_places_in_a_kernel_are_as_the_kernel_writes_them() -> None:
-    caller = Function("msleep", "msleep", "vmlinux", 0xFFFFFFFFA5145430, 0xFFFFFFFF81145430)
+    caller = Function(
+        name="msleep",
+        symbol="msleep",
+        module="vmlinux",
+        address=0xFFFFFFFFA5145430,
+        offset=0xFFFFFFFF81145430,
+    )
     for inside, shown in ((0x16, "msleep+0x16"), (-0x40, "0xffffffffa51453f0")):
         at = caller.address + inside
         site = CallSite(at, CallKind.DIRECT, "vmlinux", at - (0x24 << 24))
@@ -642,7 +670,9 @@ def test_who_held_what_most_of_the_time_was_waited_for_is_told_first() -> None:
     assert whole.ops is not None
     sample = whole.ops.sample(OpClass.IN_PEAK)
     cycles = sum(op.latency for op in sample)
-    holder = Holder(Role.HELD, "janitor", ("sweep",), cycles // 2, 5, (7,))
+    holder = Holder(
+        role=Role.HELD, thread="janitor", path=("sweep",), cycles=cycles // 2, ops=5, threads=(7,)
+    )
     lock = WaitedFor(
         kind=ObjectKind.LOCK,
         name="st.m",
@@ -680,7 +710,9 @@ def test_who_was_behind_is_told_with_the_paths(*, has_paths: bool, share: int) -
     whole = ops.snapshot()
     assert whole.ops is not None
     cycles = 1000
-    holder = Holder(Role.HELD, "janitor", ("sweep",), cycles // 2, 5, (7,))
+    holder = Holder(
+        role=Role.HELD, thread="janitor", path=("sweep",), cycles=cycles // 2, ops=5, threads=(7,)
+    )
     lock = WaitedFor(
         kind=ObjectKind.LOCK,
         name="st.m",
@@ -717,7 +749,7 @@ def test_that_woken_threads_had_no_processor_is_told_with_the_paths(share: int) 
     """A call seems to be blocked for longer by it."""
     whole = ops.snapshot()
     assert whole.ops is not None
-    late = Holder(Role.HANDED_OVER, "", (), 10 * share, 5, ())
+    late = Holder(role=Role.HANDED_OVER, thread="", path=(), cycles=10 * share, ops=5, threads=())
     sleep = WaitedFor(
         kind=ObjectKind.WAKE_UP,
         name="",

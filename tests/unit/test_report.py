@@ -326,8 +326,15 @@ def test_a_name_that_is_too_long_is_one_line(tmp_path: Path) -> None:
 
 
 def test_who_waited_for_whom_is_a_graph() -> None:
-    held = Holder(Role.HELD, "worker", ("checkpoint", "janitor"), 750, 3, (7,))
-    free = Holder(Role.HANDED_OVER, "", (), 50, 3)
+    held = Holder(
+        role=Role.HELD,
+        thread="worker",
+        path=("checkpoint", "janitor"),
+        cycles=750,
+        ops=3,
+        threads=(7,),
+    )
+    free = Holder(role=Role.HANDED_OVER, thread="", path=(), cycles=50, ops=3)
     lock = WaitedFor(
         kind=ObjectKind.LOCK,
         name='log"lock',

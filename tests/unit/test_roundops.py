@@ -44,7 +44,15 @@ def stored(**parts: Any) -> SavedDescent:
     shown = samples.snapshot()
     assert shown.ftree is not None
     assert shown.profile is not None
-    made = Stored("handle", shown.parameters, shown.status, shown.profile, None, shown.ftree, {})
+    made = Stored(
+        spec="handle",
+        parameters=shown.parameters,
+        status=shown.status,
+        profile=shown.profile,
+        peak=None,
+        root=shown.ftree,
+        modules={},
+    )
     return SavedDescent(made, **parts)
 
 

@@ -13,7 +13,13 @@ from darc.model.snapshot import SiteReport, SiteState
 from tests.unit import samples
 
 GHZ = 1_000_000_000
-UNTIMED = SiteReport("fill", 0x1234, "plugin_run", SiteState.NOT_POSSIBLE, "no room for a jump")
+UNTIMED = SiteReport(
+    function="fill",
+    offset=0x1234,
+    callee="plugin_run",
+    state=SiteState.NOT_POSSIBLE,
+    why="no room for a jump",
+)
 
 
 def fill() -> Fnode:

@@ -62,7 +62,9 @@ def made(functions: list[Function], most: int = 16) -> Counter[int]:
 
 
 def function(address: int) -> Function:
-    return Function(f"f{address:x}", f"f{address:x}", "prog", address, address)
+    return Function(
+        name=f"f{address:x}", symbol=f"f{address:x}", module="prog", address=address, offset=address
+    )
 
 
 @pytest.mark.parametrize(("modules", "each"), [(1, 1000), (250, 4), (7, 150), (2, 100)])

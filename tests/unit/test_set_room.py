@@ -16,6 +16,8 @@ def test_every_function_has_a_word_in_each_context(functions: int, threads: int)
     """The agent does not ask: beyond it there is another thread's context, or nothing."""
     blob = compiled.load()
     layout = plan(blob, room_for_set(functions, threads))
-    tables = AgentMemory(blob, 0, layout, lambda _, size: bytes(size), lambda _, __: None)
+    tables = AgentMemory(
+        blob=blob, base=0, layout=layout, read=lambda _, size: bytes(size), write=lambda _, __: None
+    )
     assert tables.members.most >= functions
     assert layout.room.blocks * blob.sizes["darc_block"] <= 64 << 20

@@ -325,7 +325,10 @@ def test_shares_are_parts(kept: KeptOps, cause: Cause, node: Fnode, bins: dict[i
     profile = samples.profile(bins)
     snapshot = samples.snapshot(ops=kept, profile=profile, peaks=find_peaks(bins))
     callee = "memcpy" if cause is Cause.LOOP else None
-    path = RootCausePath(tuple(node.route()), Ending(cause, 1, callee, 2.0, 0.5))
+    path = RootCausePath(
+        tuple(node.route()),
+        Ending(cause=cause, maxcount=1, loop_callee=callee, loop_calls=2.0, loop_share=0.5),
+    )
     found = explain(path, snapshot)
     sample = kept.sample(OpClass.IN_PEAK)
     counted = [op for op in sample if op.off is not None] if cause.is_of_no_call else []

@@ -21,21 +21,35 @@ def wait() -> Event:
 
 
 def test_a_wait_goes_on_while_its_function_does() -> None:
-    where = Standing(("futex_wait", "wait", "f0"), (ELSE, ELSE, BACK), SLOT - 64, 0, True)
+    where = Standing(
+        names=("futex_wait", "wait", "f0"),
+        addresses=(ELSE, ELSE, BACK),
+        pointer=SLOT - 64,
+        futex=0,
+        is_whole=True,
+    )
     assert not is_over(wait(), where, BACK)
 
 
 def test_it_is_over_when_that_has_returned() -> None:
-    assert is_over(wait(), Standing(("f0",), (ELSE,), SLOT + 8, 0, True), BACK)
+    assert is_over(
+        wait(),
+        Standing(names=("f0",), addresses=(ELSE,), pointer=SLOT + 8, futex=0, is_whole=True),
+        BACK,
+    )
 
 
 def test_it_is_over_when_another_function_is_called_from_there() -> None:
-    where = Standing(("signal", "f0"), (ELSE, ELSE), SLOT - 64, 0, True)
+    where = Standing(
+        names=("signal", "f0"), addresses=(ELSE, ELSE), pointer=SLOT - 64, futex=0, is_whole=True
+    )
     assert is_over(wait(), where, ELSE)
 
 
 def test_a_word_that_was_left_on_the_stack_is_no_call() -> None:
-    where = Standing(("write", "f0"), (ELSE, ELSE), SLOT - 64, 0, True)
+    where = Standing(
+        names=("write", "f0"), addresses=(ELSE, ELSE), pointer=SLOT - 64, futex=0, is_whole=True
+    )
     assert is_over(wait(), where, BACK)
 
 

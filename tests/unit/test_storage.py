@@ -108,11 +108,15 @@ def sessions(draw: st.DrawFn) -> Stored:
             totals = draw(TOTALS)
             contests.append(
                 Contest(
-                    node, draw(st.integers(1, 99)), draw(COUNTS), totals.ops, totals,
-                    {child: draw(COUNTS) for child in node.children},
-                    {child: draw(TOTALS) for child in node.children},
+                    node=node,
+                    seen=draw(st.integers(1, 99)),
+                    own=draw(COUNTS),
+                    ops=totals.ops,
+                    totals=totals,
+                    votes={child: draw(COUNTS) for child in node.children},
+                    callee_totals={child: draw(TOTALS) for child in node.children},
                 )
-            )  # fmt: skip
+            )
     parameters = draw(PARAMETERS)
     bins = draw(BINS)
     first = draw(st.integers(0, 63))
@@ -124,7 +128,13 @@ def sessions(draw: st.DrawFn) -> Stored:
         spec=draw(TEXTS),
         parameters=parameters,
         status=draw(st.sampled_from(Status)),
-        profile=Profile(1, draw(st.integers(1, 10**10)), bins, sum(bins.values()), draw(COUNTS)),
+        profile=Profile(
+            resolution=1,
+            hz=draw(st.integers(1, 10**10)),
+            bins=bins,
+            count=sum(bins.values()),
+            total=draw(COUNTS),
+        ),
         peak=draw(
             st.none()
             | st.builds(
@@ -227,9 +237,11 @@ def handlers(module: str) -> Stored:
     votes = {}
     for index, name in enumerate(("vmlinux", module)):
         address = 0x400000 if name == "vmlinux" else 0x800000
-        function = Function(f"f{index}", f"f{index}", name, address, 0x900)
+        function = Function(
+            name=f"f{index}", symbol=f"f{index}", module=name, address=address, offset=0x900
+        )
         votes[root.add_child(function, ops.indirect_site())] = index
-    contest = Contest(root, 5, 4, 5, Totals(5, 5, 50, 50), votes)
+    contest = Contest(node=root, seen=5, own=4, ops=5, totals=Totals(5, 5, 50, 50), votes=votes)
     return dataclasses.replace(
         sample(), root=root, search=SearchState(60, (contest,)), modules={}, parts={}
     )

@@ -618,7 +618,9 @@ def test_what_is_waited_for_is_added_up_over_the_functions_that_wait() -> None:
     (suspect,) = suspects(of(row("slow", SLOW)))
     objects = []
     for cycles, waits_in in (510, "get"), (480, "set"):
-        sweep = Holder(Role.HELD, "house", ("sweep",), cycles - 20, 9, (7,))
+        sweep = Holder(
+            role=Role.HELD, thread="house", path=("sweep",), cycles=cycles - 20, ops=9, threads=(7,)
+        )
         path = (waits_in, "slow")
         objects.append(
             WaitedFor(
@@ -911,7 +913,7 @@ def test_who_is_awake_without_a_processor_waits_for_no_work(without: int, is_idl
     assert following is not None
     root = Fnode(function("serve", following[0]))
     wait = root.add_child(function("epoll_wait"), None)
-    holder = Holder(Role.HANDED_OVER, "", (), without, 19)
+    holder = Holder(role=Role.HANDED_OVER, thread="", path=(), cycles=without, ops=19)
     objects = (
         WaitedFor(
             kind=ObjectKind.WAKE_UP,

@@ -53,7 +53,10 @@ def test_threads_that_are_in_no_op_have_names() -> None:
             asked.append(set(threads))
             return {TID + 1: "pool"}
 
-    ran = (Ran(1100, 1200, TID + 1, "", False), Ran(1200, 1300, 77, "another program", True))
+    ran = (
+        Ran(start=1100, end=1200, number=TID + 1, name="", is_outside=False),
+        Ran(start=1200, end=1300, number=77, name="another program", is_outside=True),
+    )
     watch = Named(lambda begin, end: [Off(begin, end, OffReason.READY, ran)])
     switches = SwitchWatch(lambda: watch)
     switches.begin()

@@ -16,8 +16,22 @@ from tests.unit.waits import wait
 
 
 def lock(name: str, cycles: int, path: tuple[str, ...] = ("lookup", "get")) -> WaitedFor:
-    sweep = Holder(Role.HELD, "store", ("sweep", "run"), cycles - 10, 2, (7,))
-    other = Holder(Role.HELD, "store", ("lookup", "handle"), 10, 1, (len(name) + cycles,))
+    sweep = Holder(
+        role=Role.HELD,
+        thread="store",
+        path=("sweep", "run"),
+        cycles=cycles - 10,
+        ops=2,
+        threads=(7,),
+    )
+    other = Holder(
+        role=Role.HELD,
+        thread="store",
+        path=("lookup", "handle"),
+        cycles=10,
+        ops=1,
+        threads=(len(name) + cycles,),
+    )
     return WaitedFor(
         kind=ObjectKind.LOCK,
         name=name,
@@ -65,7 +79,15 @@ def test_calls_that_waited_together_are_few_answers() -> None:
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 100)), max_size=30))
 def test_moments_are_where_no_call_is_under_way_between(calls: list[tuple[int, int]]) -> None:
     ops = [
-        Op(number, OpClass.IN_PEAK, 1, 2 * start, 2 * (start + length), 0, length)
+        Op(
+            number=number,
+            kept_as=OpClass.IN_PEAK,
+            thread=1,
+            start=2 * start,
+            end=2 * (start + length),
+            cost=0,
+            latency=length,
+        )
         for number, (start, length) in enumerate(calls, 1)
     ]
     busy = {at for start, length in calls for at in range(2 * start, 2 * (start + length) + 1)}
@@ -75,7 +97,16 @@ def test_moments_are_where_no_call_is_under_way_between(calls: list[tuple[int, i
 def test_a_closing_round_goes_on_where_one_holder_has_blocked_them_all() -> None:
     def ops(*starts: int, events: tuple[Event, ...] = (wait(5),)) -> list[Op]:
         return [
-            Op(number, OpClass.IN_PEAK, number, start, start + 50, 0, 50, events=events)
+            Op(
+                number=number,
+                kept_as=OpClass.IN_PEAK,
+                thread=number,
+                start=start,
+                end=start + 50,
+                cost=0,
+                latency=50,
+                events=events,
+            )
             for number, start in enumerate(starts, 1)
         ]
 
@@ -105,7 +136,9 @@ def test_shards_that_several_functions_wait_for_are_one() -> None:
 
 def test_one_line_tells_who_had_it_for_most_of_the_wait() -> None:
     def held(name: str, number: int, cycles: int, path: str) -> Holder:
-        return Holder(Role.HELD, name, (path,), cycles, 3, (number,))
+        return Holder(
+            role=Role.HELD, thread=name, path=(path,), cycles=cycles, ops=3, threads=(number,)
+        )
 
     workers = tuple(held(f"worker{n}", n, 15, "ask") for n in range(1, 6))
     one = WaitedFor(
@@ -129,7 +162,15 @@ def test_one_line_tells_who_had_it_for_most_of_the_wait() -> None:
 
 def test_who_had_the_processor_for_most_of_it_is_told_and_not_how_many_others_ran() -> None:
     def ran(name: str, number: int, cycles: int) -> Holder:
-        return Holder(Role.RAN, name, (), cycles, 6, (number,), is_outside=True)
+        return Holder(
+            role=Role.RAN,
+            thread=name,
+            path=(),
+            cycles=cycles,
+            ops=6,
+            threads=(number,),
+            is_outside=True,
+        )
 
     others = tuple(ran(f"kworker{n}", n, 2) for n in range(2, 5))
     one = WaitedFor(

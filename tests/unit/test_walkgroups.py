@@ -11,7 +11,7 @@ THREADS = frozenset({1, 2, 3})
 
 
 def function(address: int, name: str) -> Function:
-    return Function(name, name, "program", address, address)
+    return Function(name=name, symbol=name, module="program", address=address, offset=address)
 
 
 def group(

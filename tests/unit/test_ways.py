@@ -56,14 +56,16 @@ def test_of_several_others_the_first_that_does_no_harm_is_taken() -> None:
             return None
 
     third = Way(Third)
-    found = way_instead(PADS, [BREAKPOINTS, third], WHY, debuggee("they stop it"), "serve")
+    found = way_instead(
+        PADS, [BREAKPOINTS, third], why=WHY, debuggee=debuggee("they stop it"), spec="serve"
+    )
     assert found == (third, "no pads, but others: it forbids code")
 
 
 def test_breakpoints_take_the_place_of_pads() -> None:
     assert kind_for_the_rest(Probes.PAD) is Probes.BREAKPOINT
     assert kind_for_the_rest(Probes.BREAKPOINT) is None
-    found = way_instead(PADS, [BREAKPOINTS], WHY, debuggee(), "serve")
+    found = way_instead(PADS, [BREAKPOINTS], why=WHY, debuggee=debuggee(), spec="serve")
     assert found == (BREAKPOINTS, "no pads, but breakpoints: it forbids code")
 
 
@@ -73,13 +75,19 @@ def test_what_is_debugged_need_not_know_pads() -> None:
         assert collector.problem(none) is not None
     why = PADS.collector.risk(none)
     assert why is not None
-    found = way_instead(PADS, [BREAKPOINTS], why, debuggee(), "serve")
+    found = way_instead(PADS, [BREAKPOINTS], why=why, debuggee=debuggee(), spec="serve")
     assert found == (BREAKPOINTS, "no pads, but breakpoints: there can be none in what is debugged")
 
 
 def test_not_where_they_do_harm() -> None:
     with pytest.raises(UnsupportedError) as raised:
-        way_instead(PADS, [BREAKPOINTS], WHY, debuggee("they would stop a machine"), "serve")
+        way_instead(
+            PADS,
+            [BREAKPOINTS],
+            why=WHY,
+            debuggee=debuggee("they would stop a machine"),
+            spec="serve",
+        )
     assert str(raised.value) == (
         "cannot time serve with pads: it forbids code; '--probes breakpoint' can, but "
         "they would stop a machine"
@@ -90,4 +98,4 @@ def test_an_analysis_with_one_way_has_no_other() -> None:
     own = Way(PADS.collector)
     assert ways_of(Probes.AUTO, own) == (own,)
     with pytest.raises(UnsupportedError, match="cannot time serve: only pads can, and it forbids"):
-        way_instead(own, [], WHY, debuggee(), "serve")
+        way_instead(own, [], why=WHY, debuggee=debuggee(), spec="serve")

@@ -28,7 +28,18 @@ def release(time: int, thread: int, lock: int = LOCK) -> Event:
 
 def op(*events: Event, off: tuple[Off, ...] | None = None) -> Op:
     end = 20 * MS
-    return Op(1, OpClass.IN_PEAK, MINE, 0, end, 0, end, least=100, events=events, off=off)
+    return Op(
+        number=1,
+        kept_as=OpClass.IN_PEAK,
+        thread=MINE,
+        start=0,
+        end=end,
+        cost=0,
+        latency=end,
+        least=100,
+        events=events,
+        off=off,
+    )
 
 
 def asleep(start: int, end: int) -> Off:
@@ -132,7 +143,9 @@ def many_waits(lost_waits: int = 0) -> Op:
     """Three calls of a function that waits, the first of which is written down, the third of which
     did not sleep."""
     name = "pthread_cond_wait"
-    node = Fnode(Function(name, name, "libc.so.6", 0, 0), None, None)
+    node = Fnode(
+        Function(name=name, symbol=name, module="libc.so.6", address=0, offset=0), None, None
+    )
     begin = replace(wait(0, kind=ObjectKind.CONDITION), node=node, more=2)
     signal = replace(release(2 * MS, A), kind=ObjectKind.CONDITION)
     sleeps = (asleep(1000, 2 * MS), asleep(3 * MS + 1000, 5 * MS))

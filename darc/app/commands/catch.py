@@ -16,7 +16,9 @@ from darc.model.errors import UsageError
 from darc.model.part import parts_of
 from darc.model.values import duration
 
-_PEAK = Option("--peak", "P", "As long as the calls of this peak take.", PEAK, "the chosen one")
+_PEAK = Option(
+    "--peak", "P", "As long as the calls of this peak take.", PEAK, default="the chosen one"
+)
 _ABOVE = Option(
     "--above",
     "TIME",

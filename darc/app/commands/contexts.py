@@ -22,7 +22,7 @@ _BASE = Option(
 _IMPORT = Option(
     "--import", "FILE", "Infer contexts from the stacks in FILE, a text of 'perf script'.", FILE
 )
-_TOP = Option("--top", "N", "So many paths.", count(), "10")
+_TOP = Option("--top", "N", "So many paths.", count(), default="10")
 _AGAINST: Value[Path | None] = Value("base")
 _IMPORTED: Value[Path | None] = Value("import")
 _PATHS: Value[int] = Value("top")

@@ -28,7 +28,7 @@ _BY = Option(
     "METHOD",
     "What ranks the functions of two sets.",
     member(Method),
-    Method.EMD.value,
+    default=Method.EMD.value,
 )
 _METHOD: Value[Method | None] = Value("by")
 

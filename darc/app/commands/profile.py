@@ -18,14 +18,16 @@ from darc.model.values import count, duration
 
 _MOST_INTERVALS = 1000
 
-_TIME = Option("--time", "TIME", "For how long the program runs meanwhile.", duration(), "5s")
+_TIME = Option(
+    "--time", "TIME", "For how long the program runs meanwhile.", duration(), default="5s"
+)
 _EVERY = Option(
     "--every",
     "TIME",
     "Count in intervals of so long; 10ms and more.",
     duration(0.01, example="20ms"),
 )
-_TOP = Option("--top", "N", "So many rows are shown.", count(), f"{TOP}")
+_TOP = Option("--top", "N", "So many rows are shown.", count(), default=f"{TOP}")
 _SECONDS: Value[float] = Value("seconds")
 _ROWS: Value[int] = Value("top")
 _INTERVAL: Value[float | None] = Value("every")

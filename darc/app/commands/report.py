@@ -26,7 +26,7 @@ _FORMAT = Option(
     "FORMAT",
     "How it is written.",
     named(EXPORTERS),
-    f"what FILE ends in, else {next(iter(EXPORTERS))}",
+    default=f"what FILE ends in, else {next(iter(EXPORTERS))}",
 )
 _OUTPUT = Option("--output", "FILE", "The same as -o.", FILE)
 _REQUIRE = Option(
@@ -35,7 +35,7 @@ _REQUIRE = Option(
     "An error without a root-cause that explains most of the peak's time, as far as that is "
     "known, or without an answer of 'darc why'.",
     member(Required),
-    "none",
+    default="none",
 )
 _FORM: Value[Exporter] = Value("format")
 _FILE: Value[Path | None] = Value("file")

@@ -142,7 +142,7 @@ def search_options(
             parameter.metavar,
             docs.get(name, parameter.doc),
             parameter.kind,
-            default(parameter),
+            default=default(parameter),
         )
         for name, parameter in taken.items()
     )

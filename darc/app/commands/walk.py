@@ -19,21 +19,21 @@ _THRESHOLD = Option(
     "SHARE",
     "Share that a call must hold.",
     share(0.01, in_percent=True, words=("10%", "25%")),
-    f"{THRESHOLD:.0%}",
+    default=f"{THRESHOLD:.0%}",
 )
 _WINDOW = Option(
     "--window",
     "TIME",
     "For how long each level is timed.",
     duration(0.05, example="2s"),
-    f"{WINDOW_SECONDS:g}s",
+    default=f"{WINDOW_SECONDS:g}s",
 )
 _TIME = Option(
     "--time",
     "TIME",
     "End after so long with what is known.",
     duration(),
-    "that of 'set darc max-time', none",
+    default="that of 'set darc max-time', none",
 )
 _SHARE: Value[float] = Value("threshold")
 _SECONDS: Value[float] = Value("seconds")

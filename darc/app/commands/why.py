@@ -14,7 +14,7 @@ _TIME = Option(
     "TIME",
     "For how long at most, once functions are timed.",
     duration(1.0, example="30s"),
-    f"{SECONDS:g}s",
+    default=f"{SECONDS:g}s",
 )
 
 

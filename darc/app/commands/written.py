@@ -11,14 +11,14 @@ from darc.views.exporters import json
 from darc.views.output import Text, Values, ViewFormat, write_view
 
 FILE_OPTION = Option(
-    "-o", "FILE", "Write to FILE, which is replaced as a whole.", FILE, "it is shown"
+    "-o", "FILE", "Write to FILE, which is replaced as a whole.", FILE, default="it is shown"
 )
 _FORMAT = Option(
     "--format",
     "FORMAT",
     "How it is written.",
     member(ViewFormat),
-    "what the file of -o ends in, else text",
+    default="what the file of -o ends in, else text",
 )
 _FORM: Value[ViewFormat] = Value("format")
 _FILE: Value[Path | None] = Value("file")

@@ -42,7 +42,7 @@ def _edges(waits: Waits, name: Callable[[str], str]) -> Iterator[str]:
             yield f"  {who} [label={_quoted(holder_text(holder, one.kind, name))}];"
             share = _quoted(_share(holder.cycles, waits.cycles))
             yield f"  object{number} -> {who} [label={share}];"
-            yield from _behind(who, holder, one.kind, waits.cycles, name)
+            yield from _behind(who, holder, kind=one.kind, whole=waits.cycles, name=name)
 
 
 def _behind(
@@ -52,7 +52,7 @@ def _behind(
         inner = f"{who}_{place}"
         yield f"  {inner} [label={_quoted(holder_text(one, kind, name))}];"
         yield f"  {who} -> {inner} [label={_quoted(_share(one.cycles, whole))}];"
-        yield from _behind(inner, one, kind, whole, name)
+        yield from _behind(inner, one, kind=kind, whole=whole, name=name)
 
 
 def _share(part: int, whole: int) -> str:
