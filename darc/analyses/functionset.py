@@ -21,8 +21,8 @@ from darc.model.profile import Profile, longer_time
 from darc.model.slices import TimeSlices, less
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
-from darc.saved.sets import PART, to_part
-from darc.saved.storage import PROFILES, Stored
+from darc.saved.sets import ANALYSIS, PART, to_part
+from darc.saved.storage import Stored
 from darc.search.suspects import is_worth_its_probe
 
 _LOOK_SECONDS = 0.1
@@ -59,7 +59,7 @@ _HOT_COSTS = 10
 class FunctionProfiles(Analysis):
     """The calls of each function of a set, for ``seconds`` in which the program runs."""
 
-    key = PROFILES
+    key = ANALYSIS
     _ended_early = Status.DONE
     _all_share = _ALL_SHARE
 

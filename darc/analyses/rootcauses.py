@@ -46,7 +46,8 @@ from darc.model.shares import share_of
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.saved.descents import SavedDescent, from_session
-from darc.saved.storage import DESCENT, Stored
+from darc.saved.origins import DESCENT
+from darc.saved.storage import Stored
 from darc.search.contest import Contest
 from darc.search.descent import (
     AUTO_LOOKAHEAD,

@@ -26,6 +26,9 @@ from darc.saved.checked import (
 PART = "set"
 """What the part is called."""
 
+ANALYSIS = "profile"
+"""The command that begins the analysis that it is of."""
+
 
 def to_part(known: FunctionSet) -> dict[str, object]:
     """The part, as JSON values: latencies in cycles of ``hz``, calls by bins of powers of two."""

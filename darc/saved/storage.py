@@ -51,6 +51,7 @@ from darc.saved.checked import (
     short_key,
     written_bins,
 )
+from darc.saved.origins import origin
 from darc.search.contest import Contest
 
 FORMAT = "darc session"
@@ -64,15 +65,6 @@ latencies of callees over other calls than those of their siblings.
 
 _NO_LONGER = "condition"
 """A parameter that files of earlier releases have, never with another value than ``none``."""
-
-DESCENT = "start"
-"""What :attr:`Stored.analysis` is of a descent to root causes;"""
-
-PROFILES = "profile"
-"""and of profiles of many functions: the analyses that files of earlier releases are of."""
-
-_TOLD_BY = {"set": PROFILES}
-"""Which analysis a file of version 3 is of, by a part that it has; of any other, a descent."""
 
 LARGEST_FILE = 64 << 20
 """Bytes; no session comes near it."""
@@ -117,7 +109,7 @@ class Stored:
     """That below f0, of an analysis that makes one."""
     slices: tuple[Mapping[int, int], ...] = ()
     """The profile's calls by bin, in turns of about the same time; none where nobody looked."""
-    analysis: str = DESCENT
+    analysis: str = origin()
     """Which analysis it is of, by its :attr:`~darc.analyses.analysis.Analysis.key`."""
     parts: Mapping[str, object] = field(default_factory=dict)
     """What else analyses keep, by its name, as JSON values: who has written them reads them. What
@@ -342,10 +334,7 @@ class _Reader:
             for key, value in read_mapping(top["modules"], "modules").items()
         }
         parts = dict(read_mapping(top["parts"], "parts")) if self._version > 2 else {}
-        if self._version > 3:
-            analysis = read_text(top["analysis"], "analysis")
-        else:
-            analysis = next((_TOLD_BY[key] for key in parts if key in _TOLD_BY), DESCENT)
+        analysis = read_text(top["analysis"], "analysis") if self._version > 3 else origin(parts)
         return Stored(
             spec=read_text(top["function"], "function"),
             parameters=parameters,

@@ -316,7 +316,7 @@ def test_a_look_into_proc_is_noticed(text: str) -> None:
 GENERAL = (
     *("darc/session/", "darc/views/general/", "darc/views/words.py", "darc/views/render.py"),
     *("darc/analyses/analysis.py", "darc/analyses/question.py", "darc/model/part.py"),
-    *("darc/model/snapshot.py", "darc/model/status.py", "darc/app/"),
+    *("darc/model/snapshot.py", "darc/model/status.py", "darc/saved/storage.py", "darc/app/"),
 )
 """What is for all analyses, and knows no particular one;"""
 
@@ -352,6 +352,7 @@ SHOWING = "darc/views/"
 def of_one_analysis(file: Path, tree: ast.Module) -> Iterator[str]:
     """What a file imports that is one analysis's own."""
     own = (*parts(), "darc.analyses.", "darc.views.parts.", "darc.saved.sets")
+    own += ("darc.saved.descents", "darc.saved.kept", "darc.saved.waits")
     own += tuple(module_name(Path(name)) for name in OF_ONE if name.endswith(".py"))
     for one in imports_in(file, tree):
         is_seam = any(one.name == seam or one.name.startswith(f"{seam}.") for seam in SEAMS)
