@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 
+from benchmarks.catch_words import LateCall
 from darc.analyses.analysis import Step
 from darc.analyses.catching import Catcher
 
@@ -25,8 +26,8 @@ def _timed_decide(self: Catcher) -> Step:
     now, found = time.monotonic(), _found.pop(self, None)
     after = _decide(self)
     if found is not None:
-        what = "caught" if after is Step.SHOW else "missed"
-        print(f"{what} {1e6 * found[1]:.0f} {1e6 * (now - found[0]):.0f}", flush=True)
+        what = LateCall.CAUGHT if after is Step.SHOW else LateCall.MISSED
+        print(f"{what.value} {1e6 * found[1]:.0f} {1e6 * (now - found[0]):.0f}", flush=True)
     return after
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from unittest import mock
 
 from benchmarks import measure
+from benchmarks.catch_words import LateCall
 from benchmarks.measure import BUILT, HERE, ROOT, MeasurementError
 from darc.debuggee import switches
 from darc.debuggee.clock import tsc_hz
@@ -32,7 +33,8 @@ ROUNDS = 9
 WATCH = "python import darc.analyses.rootcauses as r; r.is_frequent = lambda rate: False"
 """Of calls that are frequent waits are else watched only when the search is over."""
 
-LOADS = {"processor": 250, "disk": 1500, "mixed": 200, "switches": 60_000}
+_SWITCHES = "switches"
+LOADS = {"processor": 250, "disk": 1500, "mixed": 200, _SWITCHES: 60_000}
 DEPGRAPH = {"processor": "0.7 %", "disk": "10.1 %", "mixed": "8.5 %"}
 """What DepGraph's tracing added to sysbench's loads of the kind (its section IV-C)."""
 
@@ -215,9 +217,12 @@ def _catches(threads: int) -> Catches:
     quiet = ("set print thread-events off", f"source {HERE / 'catch_clock.py'}")
     commands = (*quiet, f"darc catch handle --above {ABOVE}", "run", *["continue"] * (CATCHES - 1))
     told = measure.run_darc(measure.GDB, (*commands, "kill"), program, (str(threads), "1000"))
-    found = re.findall(r"^(caught|missed) (-?\d+) (\d+)$", told, re.M)
+    words = "|".join(one.value for one in LateCall)
+    found = re.findall(rf"^({words}) (-?\d+) (\d+)$", told, re.M)
     caught = [
-        (int(late) / 1e3, int(stood) / 1e3) for what, late, stood in found if what == "caught"
+        (int(late) / 1e3, int(stood) / 1e3)
+        for what, late, stood in found
+        if LateCall(what) is LateCall.CAUGHT
     ]
     if len(caught) < CATCHES // 2:
         raise MeasurementError(f"{len(caught)} calls were caught:\n{told}")
@@ -310,7 +315,7 @@ def _page(
             one = loads[load, way]
             more = one.median - alone.median
             text = f"{100 * more / alone.median:+.1f} %"
-            if load == "switches":
+            if load == _SWITCHES:
                 text += f", {more / statistics.median(one.switches) * 1e6:+.2f} µs each"
             cells.append(text)
         lines.append(f"| {load} | {' | '.join(cells)} | {DEPGRAPH.get(load, '')} |")

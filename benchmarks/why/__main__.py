@@ -104,7 +104,7 @@ def is_right(program: Program, injected: Injection, path: dict[str, Any]) -> boo
     if _is_of_preemption(path):
         return False
     names = [plain(name) for name in path["functions"]]
-    if cause.kind in (Kind.COMMAND, Kind.FAULTS) or program.name == "PostgreSQL":
+    if cause.kind in (Kind.COMMAND, Kind.FAULTS) or program.is_deep:
         return any(name in cause.truth for name in names)
     last = 0
     for number, call in enumerate(path["calls"]):

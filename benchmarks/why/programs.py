@@ -111,6 +111,8 @@ class Program:
     module: str
     clients: int = 2
     pace: float = 0.001
+    is_deep: bool = False
+    """Whether a path may go on below a cause's function, by many calls."""
 
 
 def injection(program: Program, seed: int, run: int) -> Injection:
@@ -496,6 +498,7 @@ PROGRAMS = (
     ),
     Program(
         name="PostgreSQL",
+        is_deep=True,
         start=_start_postgres,
         connect=_postgres,
         usual=_for_postgres,

@@ -35,6 +35,8 @@ class Parameter:
     values: tuple[str, ...]
     is_for_showing: bool = False
     """Whether it holds at once, also for what an analysis that has begun shows."""
+    is_of_one_run: bool = False
+    """Whether it means nothing in another run (see :func:`darc.saved.refit.new_parameters`)."""
 
     @property
     def domain(self) -> Domain:
@@ -92,6 +94,12 @@ class Parameter:
         """Its value in ``parameters``, as the user would type it."""
         return self.domain.text(getattr(parameters, self.field))
 
+
+PROBES_MEAN = (
+    "jump pads or breakpoints. 'auto' takes pads, and breakpoints for what can take none, where "
+    "they do no harm."
+)
+"""The kinds of ``--probes``, for every command that has it."""
 
 PARAMETERS: tuple[Parameter, ...] = (
     Parameter(
@@ -202,6 +210,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         metavar="TID|all",
         doc="In a process: analyse the calls of this thread only; TID is the system's thread id.",
         values=("all",),
+        is_of_one_run=True,
     ),
     Parameter(
         name="task",
@@ -215,9 +224,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         option="--probes",
         metavar="KIND",
         doc=(
-            "How latency is collected: jump pads or breakpoints. 'auto' takes pads, and "
-            "breakpoints for what can take none, where they do no harm. Breakpoints stop the "
-            "program at every call that is timed: they are for functions that take milliseconds."
+            f"How latency is collected: {PROBES_MEAN} Breakpoints stop the program at every call "
+            "that is timed: they are for functions that take milliseconds."
         ),
         values=tuple(kind.value for kind in Probes),
     ),

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from darc.collectors.breakpoints import BreakpointCollector
-from darc.collectors.collector import Way
+from darc.collectors.collector import Collector, Way
 from darc.collectors.pad_collector import PadCollector
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import UnsupportedError
 from darc.model.parameters import Probes
 
-WAYS: Mapping[Probes, Way] = {
-    collector.kind: Way(collector) for collector in (PadCollector, BreakpointCollector)
-}
-"""By the kind of probes, in the order in which ``auto`` tries them."""
 
-_FOR_THE_REST: Mapping[Probes, Probes] = {Probes.PAD: Probes.BREAKPOINT}
-"""By the kind that may find no room at a call, which kind always has some."""
+@dataclass(frozen=True)
+class _Row:
+    """One of them."""
+
+    collector: type[Collector]
+    for_the_rest: type[Collector] | None = None
+    """Where this one may find no room at a call: which always has some."""
+
+
+_ROWS = (_Row(PadCollector, for_the_rest=BreakpointCollector), _Row(BreakpointCollector))
+"""In the order in which ``auto`` tries them."""
+
+WAYS: Mapping[Probes, Way] = {row.collector.kind: Way(row.collector) for row in _ROWS}
+"""By the kind of probes."""
 
 
 def ways_of(probes: Probes, own: Way | None) -> tuple[Way, ...]:
@@ -30,7 +39,9 @@ def ways_of(probes: Probes, own: Way | None) -> tuple[Way, ...]:
 
 def kind_for_the_rest(kind: Probes) -> Probes | None:
     """What times calls that probes of this kind could not; ``None``: nothing does."""
-    return _FOR_THE_REST.get(kind)
+    others = {row.collector.kind: row.for_the_rest for row in _ROWS}
+    other = others.get(kind)
+    return None if other is None else other.kind
 
 
 def way_instead(

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Self
 
 from darc.model.peaks import calls_for, choose_peak, percentile
 from darc.model.profile import Profile
@@ -28,19 +28,6 @@ MOST_CALLS = 1 << 62
 """More calls than are ever made."""
 
 
-class Probes(str, Enum):
-    """How latency is collected. ``AUTO`` takes the cheapest kind that is safe at each place."""
-
-    AUTO = "auto"
-    PAD = "pad"
-    BREAKPOINT = "breakpoint"
-
-    @property
-    def can(self) -> Ability:
-        """What that kind can do."""
-        return _ABILITIES[self]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Ability:
     """What one kind of probes can do that others cannot."""
@@ -51,12 +38,22 @@ class Ability:
     """The debugger's breakpoints stand where calls are timed, which stops the program at each."""
 
 
-_ABILITIES: Mapping[Probes, Ability] = {
-    Probes.AUTO: Ability(keeps_ops=True, uses_breakpoints=False),
-    Probes.PAD: Ability(keeps_ops=True, uses_breakpoints=False),
-    Probes.BREAKPOINT: Ability(keeps_ops=False, uses_breakpoints=True),
-}
-"""Of each kind. Of ``auto``, what it tries first can."""
+class Probes(str, Enum):
+    """How latency is collected. ``AUTO`` takes the cheapest kind that is safe at each place; it can
+    what the kind can that it tries first."""
+
+    can: Ability
+    """What that kind can do."""
+
+    def __new__(cls, word: str, can: Ability) -> Self:
+        """What users type, and what it can do."""
+        made = str.__new__(cls, word)
+        made._value_, made.can = word, can
+        return made
+
+    AUTO = "auto", Ability(keeps_ops=True, uses_breakpoints=False)
+    PAD = "pad", Ability(keeps_ops=True, uses_breakpoints=False)
+    BREAKPOINT = "breakpoint", Ability(keeps_ops=False, uses_breakpoints=True)
 
 
 class Loops(str, Enum):

@@ -324,9 +324,9 @@ def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style)
     """Root cause paths, with their endings and what each explains."""
     of = f" of {peak_name(snapshot.peak)}" if snapshot.peak is not None else ""
     so_far = ", so far" if snapshot.status is Status.SEARCHING else ""  # ops may yet deny it
-    lines, cause = [], "root cause"
-    if paths and not so_far and is_minor(snapshot):
-        lines, cause = minor_lines(snapshot, style), _lesser(snapshot)
+    is_lesser = bool(paths) and not so_far and is_minor(snapshot)
+    lines = minor_lines(snapshot, style) if is_lesser else []
+    cause = _lesser(snapshot) if is_lesser else "root cause"
     for path in paths:
         told = f"darc: {cause}{of}{so_far}: {path_text(path, style.name, style.most_on_way)}"
         lines.append(Text(told, "bold"))
@@ -340,7 +340,7 @@ def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style)
             lines.append(Text(f"  {told}"))
     if paths and (had := _others_had_it(snapshot)) is not None:
         lines.append(Text(f"  {had}"))
-    who = _who_was_behind(snapshot, style) if cause == "root cause" else None
+    who = None if is_lesser else _who_was_behind(snapshot, style)
     if who is not None and paths:
         lines.append(Text(f"  {who} ('darc waits')"))
     elif who is not None and snapshot.status is Status.INCONCLUSIVE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 
 from rich.text import Text
@@ -37,11 +38,21 @@ _LEAST_HIDDEN = 4
 SHOWN_REJECTED = 3
 """Callees without a part in the result that are listed at a node, the best ones."""
 
+
+@dataclass(frozen=True)
+class _Mark:
+    """How a node's state is shown: by a sign before its number, and by the style of its name."""
+
+    sign: str
+    style: str
+    name_style: str = ""
+
+
 _MARKS = {
-    NodeState.CANDIDATE: ("·", "dim"),
-    NodeState.ANALYSIS: ("○", "yellow"),
-    NodeState.ROOT_CAUSE: ("●", "bold red"),
-    NodeState.REJECTED: ("×", "dim"),
+    NodeState.CANDIDATE: _Mark("·", "dim", "dim"),
+    NodeState.ANALYSIS: _Mark("○", "yellow"),
+    NodeState.ROOT_CAUSE: _Mark("●", "bold red", "bold"),
+    NodeState.REJECTED: _Mark("×", "dim", "dim"),
 }
 
 
@@ -246,7 +257,7 @@ def _line(
     show: Show,
 ) -> Text:
     state = NodeState.ROOT_CAUSE if node.root_cause else node.state
-    mark, style = _MARKS[state]
+    mark = _MARKS[state]
     totals = node.totals if node.site is None else node.called
     mean = latency(weight(totals) / totals.ops) if totals.ops else ""
     is_called = node.site is not None and node.parent is not None
@@ -263,15 +274,15 @@ def _line(
     if not verbose:
         first = _last_of(first, _room_for_guides(width))
         number = _short_number(number, _room_for_guides(width))
-        room = width - columns(f"{first}{mark} {number}   ")
+        room = width - columns(f"{first}{mark.sign} {number}   ")
         details = _fitting(details, room - min(columns(name), _LEAST_NAME))
         name = shorten(name, max(room - columns(_joined(details)), _LEAST_NAME // 3))
     tail = _joined(details)
     line = Text()
     line.append(first, "dim")
-    line.append(f"{mark} ", style)
+    line.append(f"{mark.sign} ", mark.style)
     line.append(f"{number} ", "dim")
-    line.append(name, "bold" if node.root_cause else style if style == "dim" else "")
+    line.append(name, mark.name_style)
     line.append(f"  {tail}" if tail else "", "dim")
     if not verbose:
         line.truncate(width, overflow="ellipsis")

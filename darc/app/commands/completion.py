@@ -8,6 +8,7 @@ from darc.app.commands.command import Actions, Command, Option
 from darc.app.commands.filenames import files
 from darc.app.commands.peak import peaks
 from darc.app.commands.registry import COMMANDS
+from darc.app.parameters import find_parameter
 from darc.model.errors import DarcError
 from darc.model.peaks import LAST_PEAK
 from darc.views.words import LOG_NAME_WIDTH, printable
@@ -95,6 +96,6 @@ def _has_argument(command: Command, before: Sequence[str]) -> bool:
 
 
 def _values(app: Actions, option: Option[object]) -> list[str]:
-    if option.name == "--peak":
+    if option.name == find_parameter("peak").option:
         return [*peaks(app), *(word for word in option.kind.words if word != LAST_PEAK)]
     return list(option.kind.words)

@@ -10,7 +10,7 @@ from pathlib import Path
 from darc.app.commands.command import Actions, Command, Option, Parsed, Value, one_file
 from darc.app.commands.start import search_options
 from darc.app.options import START_OPTIONS, Typed, parse_overrides
-from darc.app.parameters import Parameter
+from darc.app.parameters import PROBES_MEAN, Parameter
 from darc.model.errors import FormatError, UsageError
 from darc.saved import refit, storage
 from darc.saved.checked import DamagedFileError, short_key
@@ -73,9 +73,7 @@ _MEAN: Mapping[str, str] = {
         "name."
     ),
     "--probes": (
-        "How latency is collected in this run, whatever it was in the session's: jump pads or "
-        "breakpoints. 'auto' takes pads, and breakpoints for what can take none, where they do no "
-        "harm."
+        f"How latency is collected in this run, whatever it was in the session's: {PROBES_MEAN}"
     ),
     "--on-finish": "What the program does when the root causes that were left to find are known.",
 }
@@ -120,8 +118,7 @@ def resume_of(commands: Iterable[Command]) -> Command:
 
 
 def _default(parameter: Parameter) -> str:
-    """A thread is of one run alone (see :func:`darc.saved.refit.new_parameters`)."""
-    return "all" if parameter.field == "thread" else "that of the session"
+    return parameter.default_text if parameter.is_of_one_run else "that of the session"
 
 
 def _as_kept(option: Option[object], command: Command) -> Option[object]:
