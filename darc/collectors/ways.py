@@ -14,7 +14,7 @@ from darc.model.parameters import Probes
 
 
 @dataclass(frozen=True)
-class _Row:
+class _WayRow:
     """One of them."""
 
     collector: type[Collector]
@@ -22,7 +22,7 @@ class _Row:
     """Where this one may find no room at a call: which always has some."""
 
 
-_ROWS = (_Row(PadCollector, for_the_rest=BreakpointCollector), _Row(BreakpointCollector))
+_ROWS = (_WayRow(PadCollector, for_the_rest=BreakpointCollector), _WayRow(BreakpointCollector))
 """In the order in which ``auto`` tries them."""
 
 WAYS: Mapping[Probes, Way] = {row.collector.kind: Way(row.collector) for row in _ROWS}

@@ -19,6 +19,10 @@ ABOVE = {"darc_gdb", "darc_lldb", "kgdb"}
 OUTER = {*ABOVE, "kgdb/vm", "benchmarks"}
 """Packages around the floors; one in another is a package of its own."""
 
+INSTALLED = {"darc", *ABOVE}
+PROJECT = {*INSTALLED, "benchmarks", "fixtures", "tests", "tools"}
+"""Those that users have, and all packages."""
+
 ENGINE = sorted(p.relative_to(ROOT) for p in (ROOT / "darc").rglob("*.py"))
 
 
@@ -39,7 +43,7 @@ def module_name(file: Path) -> str:
 
 MODULES = {
     module_name(file.relative_to(ROOT))
-    for package in ("darc", *sorted(ABOVE), "benchmarks", "fixtures", "tests")
+    for package in sorted(PROJECT)
     for file in (ROOT / package).rglob("*.py")
 }
 """Whatever ``from package import name`` may mean by a name that is a module."""

@@ -1,0 +1,5 @@
+"""What each side of a seam keeps: the targets, made up and real, and the tree's own rules.
+
+Starts both debuggers on one program (:mod:`tests.contract.world`), and reads the project's files.
+Knows of no analysis what it finds.
+"""

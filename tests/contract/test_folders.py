@@ -1,0 +1,207 @@
+"""What a folder's ``__init__`` says that nothing there does, beside what it imports
+(``test_imports.py``) and reaches (``test_outside.py``)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.tree import (
+    ENGINE,
+    INSTALLED,
+    PROJECT,
+    ROOT,
+    imports_in,
+    python_files,
+)
+
+Finds = Callable[[Path, ast.Module], Iterator[str]]
+
+WRITERS = {
+    "darc/pads/": "pads, and what leads there",
+    "darc/debuggee/": "what a process needs for them",
+    "darc/collectors/standstill.py": "return addresses, back where a stop was",
+}
+"""Who writes into the program, through its debugger."""
+
+BREAKERS = {
+    "darc/collectors/breakplaces.py": "those that collect",
+    "darc/app/waiting.py": "where something is waited for",
+}
+"""Who sets breakpoints."""
+
+DRAWERS = {"darc/views/": "text for people"}
+"""Who draws."""
+
+COMPUTING = {
+    *("__future__", "abc", "bisect", "collections", "contextlib", "dataclasses", "enum"),
+    *("functools", "itertools", "math", "re", "statistics", "struct", "typing"),
+}
+"""Modules of Python by which nothing outside is reached."""
+
+ASKING = {
+    "darc/pads/": {"iced_x86"},
+    "darc/analyses/": {"threading", "time"},
+    "darc/session/": {"time"},
+    "darc/collectors/": {"gc", "sys", "time"},
+}
+"""Floors that ask the system nothing, and what they import beside :data:`COMPUTING`."""
+
+STARTING = {"tests.debugger": "WATCHDOG_SECONDS ROOT", "tests.lldb.runner": ""}
+"""What starts debuggers, and what it has for those who start none."""
+
+SCRIPTS = {Path("benchmarks/soak/scripts")}
+"""Folders of programs that are run, and no packages."""
+
+WITHOUT_DEBUGGERS = ("tests/unit/", "tests/agent/", "tests/system/", "fixtures/")
+
+
+def writes(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a file writes memory or registers of what is debugged."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=of, attr="write" | "write_code") if _is(of, "memory"):
+                yield f"{file}:{node.lineno} has {ast.unparse(node)}"
+            case ast.Attribute(attr="write_register"):
+                yield f"{file}:{node.lineno} has {ast.unparse(node)}"
+
+
+def _is(node: ast.expr, name: str) -> bool:
+    """Whether that is called so, or is what something else has by that name."""
+    last = node.attr if isinstance(node, ast.Attribute) else ast.unparse(node)
+    return last.lstrip("_") == name
+
+
+def breaks(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a file sets breakpoints."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in {"set_break", "break_once"}:
+            yield f"{file}:{node.lineno} has {ast.unparse(node)}"
+
+
+def draws(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a file imports what draws."""
+    for one in imports_in(file, tree):
+        if one.name.split(".")[0] == "rich":
+            yield str(one)
+
+
+def asks(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a file of a floor that asks the system nothing imports more than it needs to
+    compute."""
+    more = next((has for floor, has in ASKING.items() if str(file).startswith(floor)), None)
+    for one in imports_in(file, tree):
+        if more is not None and one.name.split(".")[0] not in {*COMPUTING, *more, "darc"}:
+            yield str(one)
+
+
+def knows_the_project(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a fixture imports what is tried on it."""
+    for one in imports_in(file, tree):
+        if one.name.split(".")[0] in PROJECT - {"fixtures"}:
+            yield str(one)
+
+
+def needs_what_stays(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a file that is installed imports one that is not."""
+    for one in imports_in(file, tree):
+        if one.name.split(".")[0] in PROJECT - INSTALLED:
+            yield str(one)
+
+
+def starts_debuggers(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a file imports what starts one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in STARTING:
+            yield from (
+                f"{file}:{node.lineno} imports {node.module}.{one.name}"
+                for one in node.names
+                if one.name not in STARTING[node.module].split()
+            )
+    for one in imports_in(file, tree):
+        if one.name.split(".")[0] in {"gdb", "lldb"}:
+            yield str(one)
+
+
+ENGINES = [str(file) for file in ENGINE]
+WHOLE = [str(file) for package in sorted(INSTALLED) for file in python_files(package)]
+RULES: dict[str, tuple[Finds, list[str], tuple[str, ...]]] = {
+    "writes into a program": (writes, ENGINES, ("darc/target/", *WRITERS)),
+    "sets breakpoints": (breaks, ENGINES, ("darc/target/", *BREAKERS)),
+    "draws": (draws, ENGINES, tuple(DRAWERS)),
+    "asks the system": (asks, ENGINES, ()),
+    "knows what is tried on it": (
+        knows_the_project,
+        [str(file) for file in python_files("fixtures")],
+        (),
+    ),
+    "needs what is not installed": (needs_what_stays, WHOLE, ()),
+    "starts a debugger": (
+        starts_debuggers,
+        [
+            str(file)
+            for package in ("tests", "fixtures")
+            for file in python_files(package)
+            if str(file).startswith(WITHOUT_DEBUGGERS)
+        ],
+        (),
+    ),
+}
+"""Who finds what is against a rule, where that is looked for, and who may."""
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_nobody_else(rule: str) -> None:
+    finds, files, may = RULES[rule]
+    assert files
+    found = {file: list(finds(Path(file), ast.parse((ROOT / file).read_text()))) for file in files}
+    wrong = [line for file, lines in found.items() if not file.startswith(may) for line in lines]
+    assert not wrong, f"{rule}, and may not:\n" + "\n".join(wrong)
+    idle = [one for one in may if not any(lines for f, lines in found.items() if f.startswith(one))]
+    assert not set(idle) - {"darc/target/"}, f"no longer needed: {idle}"
+
+
+@pytest.mark.parametrize(
+    ("rule", "file", "text"),
+    [
+        ("writes into a program", "darc/analyses/walk.py", "self._target.memory.write(8, b'')"),
+        ("writes into a program", "darc/session/session.py", "put = target.memory.write_code"),
+        (
+            "writes into a program",
+            "darc/app/app.py",
+            "memory = target.memory\nmemory.write(8, b'')",
+        ),
+        ("writes into a program", "darc/app/app.py", "target.threads.write_register(1, 'pc', 2)"),
+        ("sets breakpoints", "darc/analyses/catching.py", "target.breaks.set_break(8, stop)"),
+        ("sets breakpoints", "darc/session/session.py", "target.breaks.break_once(8, stop)"),
+        ("draws", "darc/analyses/walk.py", "from rich.text import Text"),
+        ("asks the system", "darc/pads/foothold.py", "import os"),
+        ("asks the system", "darc/analyses/walk.py", "from pathlib import Path"),
+        ("asks the system", "darc/collectors/tally.py", "import signal"),
+        ("knows what is tried on it", "fixtures/build.py", "from darc.model import profile"),
+        ("knows what is tried on it", "fixtures/build.py", "import tests.debugger"),
+        ("needs what is not installed", "darc/app/app.py", "from fixtures import build"),
+        ("needs what is not installed", "kgdb/image.py", "import tools.commands_page"),
+        ("starts a debugger", "tests/unit/test_app.py", "from tests.debugger import debug"),
+        ("starts a debugger", "tests/system/test_named.py", "import gdb"),
+        ("starts a debugger", "fixtures/build.py", "from tests.lldb.runner import run"),
+    ],
+)
+def test_what_is_against_a_rule_is_noticed(rule: str, file: str, text: str) -> None:
+    finds, files, may = RULES[rule]
+    assert file in files
+    assert not file.startswith(may)
+    assert list(finds(Path(file), ast.parse(text)))
+
+
+def test_every_folder_says_what_it_is_for() -> None:
+    """In three lines at least: what lives there, what it may touch, and what it may not."""
+    folders = {file.parent for package in PROJECT for file in python_files(package)}
+    for folder in sorted(folders - SCRIPTS):
+        file = ROOT / folder / "__init__.py"
+        assert file.exists(), f"{folder} has no __init__.py"
+        text = ast.get_docstring(ast.parse(file.read_text())) or ""
+        assert len(text.splitlines()) >= 3, f"{folder}/__init__.py does not say"
