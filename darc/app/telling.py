@@ -1,0 +1,107 @@
+"""What the user is told of an analysis at a stop, without asking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from darc.analyses.question import About, Question
+from darc.app.current import Current
+from darc.model.parameters import Parameters
+from darc.session.message import Message
+from darc.session.session import Session
+from darc.target.target import Target
+from darc.views import render
+from darc.views.exporters.text import early_end, status
+from darc.views.general.histogram import histogram
+from darc.views.style import Style
+from darc.views.treeview import drawn_nodes
+
+
+class Telling:
+    """Of the ``current`` analysis in ``target``'s program. ``parameters`` are those that hold now;
+    ``emit`` takes what the user should know."""
+
+    def __init__(
+        self,
+        target: Target,
+        current: Current,
+        parameters: Callable[[], Parameters],
+        emit: Callable[[str], None],
+    ) -> None:
+        self._target = target
+        self._current = current
+        self._parameters = parameters
+        self._emit = emit
+        self._unanswered: Session | None = None
+        """The session of which the user was told that it waits for an answer."""
+        self._told_signals: set[str] = set()
+        """Those that the user was told have stopped the program."""
+
+    @property
+    def _style(self) -> Style:
+        screen = self._target.screen
+        return Style(screen.width, screen.colour, self._parameters().verbose)
+
+    def tell(self, what: Message | None) -> None:
+        """Shows what the session has to say at a stop."""
+        current, session = self._current, self._current.session
+        if what is None or session is None:
+            return
+        style = self._style
+        question = session.analysis.question if what is Message.QUESTION else None
+        if question is not None and current.pursuit is None:
+            self._ask(session, question)
+            return
+        # lldb tells of an end on another thread
+        shown = session.snapshot(lines=what is not Message.END)
+        describe = None if current.request is None else current.request.describe
+        if current.pursuit is not None:
+            self._emit(status(current.with_answer(session, shown), style))
+        elif what is Message.PLACE and describe is not None:
+            for line in describe(self._target, session, style).splitlines():
+                self._emit(line)
+        elif shown.paths:
+            self._emit(render.paths(shown, style))
+        else:
+            self._emit((early_end if what is Message.END else status)(shown, style))
+
+    def _ask(self, session: Session, question: Question) -> None:
+        style = self._style
+        if question.about is About.FTREE:
+            shown = session.snapshot(tree=lambda root: drawn_nodes(root, verbose=style.verbose))
+            self._emit(render.tree(shown, style))
+        else:
+            self._emit(histogram(session.snapshot(), style))
+        self._emit(f"darc: {question.text}, then 'continue'")
+
+    def tell_as_it_leaves(self) -> None:
+        """Shows what is known as the debugger ends, or lets the program go: also a profile of f0,
+        for which nobody can ask any more."""
+        self.tell(Message.END)
+        session = self._current.session
+        if session is None or self._current.pursuit is not None:
+            return
+        shown = session.snapshot(lines=False)
+        is_profile = shown.profile is not None and shown.profile.count and not shown.parts
+        if is_profile and not shown.paths:
+            self._emit(histogram(shown, self._style))
+
+    def tell_of_question(self, session: Session) -> None:
+        """The user lets the program go on. Once, where the session waits for an answer."""
+        question = session.analysis.question
+        if session is self._unanswered or question is None or not question.is_waited_for:
+            return
+        self._unanswered = session
+        if session.alive:
+            self._emit(f"darc: {question.unanswered}")
+
+    def tell_of_signal(self, spec: str) -> None:
+        """Once for each signal that the program handles by itself, and that has stopped it."""
+        found = self._target.handled_signal
+        if found is None or found.name in self._told_signals:
+            return
+        self._told_signals.add(found.name)
+        self._emit(
+            f"darc: {spec} is not done: {found.name}, which the program has a handler for, has "
+            f"stopped it; 'continue' goes on, and with '{found.command}' it does not stop for that"
+        )

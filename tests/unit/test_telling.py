@@ -1,0 +1,127 @@
+"""What the user is told of an analysis at a stop, without asking."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from darc.analyses.question import About, Question
+from darc.app.current import Current
+from darc.app.pursuit import Pursuit
+from darc.app.telling import Telling
+from darc.model.parameters import Parameters
+from darc.model.snapshot import Snapshot
+from darc.model.status import Status
+from darc.session.message import Message
+from darc.session.session import Session
+from darc.target.target import Target
+from tests.unit import samples
+
+WAITS = Question(About.PROFILE, "choose a peak ('darc peak N')", "no peak is chosen")
+
+
+class User:
+    """Somebody who is told of one session, which a test makes up."""
+
+    def __init__(self, question: Question | None = None, **changes: object) -> None:
+        self.said: list[str] = []
+        self.shown = samples.snapshot(**changes)
+        self.session = SimpleNamespace(
+            analysis=SimpleNamespace(question=question), alive=True, snapshot=self._snapshot
+        )
+        self.current = Current()
+        self.current.session = cast(Session, cast(Any, self.session))
+        self.target = SimpleNamespace(
+            screen=SimpleNamespace(width=80, colour=False), handled_signal=None
+        )
+        self.telling = Telling(
+            cast(Target, cast(Any, self.target)), self.current, Parameters, self.said.append
+        )
+
+    def _snapshot(self, **_: object) -> Snapshot:
+        return self.shown
+
+    def begun_by(self, **what: object) -> None:
+        self.current.request = cast(Any, SimpleNamespace(**{"describe": None, **what}))
+
+
+def test_nothing_is_told_where_there_is_nothing_to_tell() -> None:
+    user = User()
+    user.telling.tell(None)
+    user.current.session = None
+    user.telling.tell(Message.RESULT)
+    assert user.said == []
+
+
+@pytest.mark.parametrize(
+    ("about", "first"), [(About.PROFILE, "calls "), (About.FTREE, "● 1 handle")]
+)
+def test_a_question_is_told_with_what_it_is_about(about: About, first: str) -> None:
+    user = User(Question(about, "choose one"))
+    user.telling.tell(Message.QUESTION)
+    view, asked = user.said
+    assert view.lstrip().startswith(first)
+    assert asked == "darc: choose one, then 'continue'"
+
+
+def test_a_pursuit_is_not_asked() -> None:
+    """It goes on by itself: how far it is by then is told."""
+    user = User(WAITS)
+    answered = samples.snapshot(function="found", paths=())
+    pursuit = SimpleNamespace(with_answer=lambda _session, _found: answered)
+    user.current.pursuit = cast(Pursuit, cast(Any, pursuit))
+    user.telling.tell(Message.QUESTION)
+    (told,) = user.said
+    assert told.startswith("darc: found: ")
+
+
+def test_a_place_is_told_as_the_request_says() -> None:
+    user = User()
+    user.begun_by(describe=lambda *_: "stands in f\n  since 5 ms")
+    user.telling.tell(Message.PLACE)
+    assert user.said == ["stands in f", "  since 5 ms"]
+
+
+def test_paths_are_told_and_else_how_far_it_is() -> None:
+    user = User()
+    user.telling.tell(Message.RESULT)
+    assert "root cause" in user.said.pop()
+    user.shown = samples.snapshot(paths=(), status=Status.ENDED)
+    user.telling.tell(Message.RESULT)
+    assert user.said.pop().startswith("darc: handle: program ended\n")
+    user.telling.tell(Message.END)
+    assert user.said.pop().startswith("darc: handle: program ended: ")
+
+
+def test_a_profile_is_shown_as_the_debugger_leaves() -> None:
+    user = User(paths=())
+    user.telling.tell_as_it_leaves()
+    assert len(user.said) == 2
+    user = User()
+    user.telling.tell_as_it_leaves()
+    assert len(user.said) == 1, "the paths say more"
+
+
+def test_who_goes_on_without_an_answer_is_told_so_once() -> None:
+    user = User(WAITS)
+    assert user.current.session is not None
+    for _ in range(2):
+        user.telling.tell_of_question(user.current.session)
+    assert user.said == ["darc: no peak is chosen"]
+    other = User(Question(About.FTREE, "choose nodes"))
+    assert other.current.session is not None
+    other.telling.tell_of_question(other.current.session)
+    assert other.said == [], "it goes on without one"
+
+
+def test_a_signal_that_the_program_handles_is_told_once() -> None:
+    user = User()
+    user.telling.tell_of_signal("handle")
+    user.target.handled_signal = SimpleNamespace(name="SIGUSR1", command="handle SIGUSR1 nostop")
+    for _ in range(2):
+        user.telling.tell_of_signal("handle")
+    (told,) = user.said
+    assert told.startswith("darc: handle is not done: SIGUSR1, which the program has a handler for")
+    assert "'handle SIGUSR1 nostop'" in told
