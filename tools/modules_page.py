@@ -43,8 +43,6 @@ glossary](glossary.md) has the words. Names that are alike:
   what both debuggers have beside these has one name (`calls.py`, `listeners.py`).
 - `darc profile` times many functions: a *set* (`model/functionset.py`, `analyses/functionset.py`,
   `collectors/set_collector.py`, `views/setview.py`); `model/profile.py` is the histogram of one.
-- `code/looks.py` tells functions that look at their own return addresses, `code/lookup.py` finds
-  functions by name.
 - `code/damaged.py` is about files that cannot be read, `agent/damage.py` about tables that
   cannot be believed.
 - *callers* are who calls a function (`code/callers.py`, `agent/callers.c`); `debuggee/callmaker.py`

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from darc.code.backlooks import LOOKS_BACK
 from darc.code.labels import LABEL, is_inside_another
-from darc.code.looks import LOOKS
 from darc.code.processor import (
     CALL_THROUGH,
     PATCH_LENGTH,
@@ -32,7 +32,7 @@ NOTRACE = {
             *("dlsym", "dlvsym", "dlopen", "dlmopen", "__dlsym", "__dlopen"),
             *("dl_iterate_phdr", "__dl_iterate_phdr", "mcount", "__fentry__"),
         ),
-        LOOKS,
+        LOOKS_BACK,
     ),
     **dict.fromkeys(
         ("__morestack", "__morestack_non_split", "__morestack_large_model"),
@@ -120,7 +120,7 @@ def _read_why(program: Program, function: Function, depth: int) -> str | None:
     if reason is not None or module is None or depth == 0:
         return reason
     if program.patchable.sees_callers and _ends_in_a_look(program, function.address, depth):
-        return LOOKS
+        return LOOKS_BACK
     if not module.image.dynamic.imports_any(NOTRACE):
         return None
     if not _may_end_in_one(program, function.address, depth):
@@ -184,7 +184,7 @@ def _ends_in_a_look(program: Program, address: int, depth: int) -> bool:
     for _ in range(depth):
         kept = (t for t in ahead if program.linkage.names_of(t).isdisjoint(_SWITCHES))
         ahead = frozenset(_part_around(program, _real(program, target)) for target in kept) - seen
-        if any(map(program.looks.at_caller, ahead)):
+        if any(map(program.back_looks.at_caller, ahead)):
             return True
         seen |= ahead
         ahead = frozenset().union(*map(program.jumps.out_of, ahead))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from darc.code.architecture import Instruction, Site
+from darc.code.backlooks import LOOKS_BACK, BackLooks
 from darc.code.linkage import Linkage
-from darc.code.looks import LOOKS, Looks
 from darc.code.modules import Loaded
 from darc.code.outlines import Outlines
 from darc.code.processor import FRAME_POINTER, may_raise
@@ -30,7 +30,7 @@ class Patched(Loaded, Protocol):
     @property
     def linkage(self) -> Linkage: ...
     @property
-    def looks(self) -> Looks: ...
+    def back_looks(self) -> BackLooks: ...
 
 
 class Patchable:
@@ -60,8 +60,8 @@ class Patchable:
         """Why no call of ``function`` may go through a pad here; see also
         :mod:`darc.code.notrace`."""
         bodies = self._program.linkage.bodies
-        if self.sees_callers and any(map(self._program.looks.at_caller, bodies(function))):
-            return LOOKS
+        if self.sees_callers and any(map(self._program.back_looks.at_caller, bodies(function))):
+            return LOOKS_BACK
         return None
 
     def site_problem(self, site: Site) -> str | None:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from darc.code.architecture import FunctionCode, Site, Thunks
+from darc.code.backlooks import BackLooks
 from darc.code.jumps import Jumps
 from darc.code.linkage import Linkage
 from darc.code.live import LiveBytes
-from darc.code.looks import Looks
 from darc.code.modules import Beside, Module, ModuleFinder, nowhere
 from darc.code.names import Names
 from darc.code.outlines import Outlines
@@ -55,7 +55,7 @@ class Program:
         self.linkage = self._linkage_type(self)
         self.outlines = Outlines(self)
         self.jumps = Jumps(self)
-        self.looks = Looks(self, self.linkage)
+        self.back_looks = BackLooks(self, self.linkage)
         self.patchable = Patchable(self)
         self.update(regions)
 
@@ -139,7 +139,7 @@ class Program:
         self._functions.clear()
         self.linkage.forget_code()
         self.jumps.forget_code()
-        self.looks.forget_code()
+        self.back_looks.forget_code()
         self.patchable.forget_code()
 
     def function(self, entry: int) -> FunctionCode:

@@ -1,4 +1,4 @@
-"""What code does to the word with its return address: the rules of :mod:`darc.code.looks`.
+"""What code does to the word with its return address: the rules of :mod:`darc.code.backlooks`.
 
 ``__builtin_return_address(0)``, assembler that takes it off the stack, data that stands behind a
 call: whatever a function does to the word that its caller's address stands in, it does not find the

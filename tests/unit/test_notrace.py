@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from darc.code.architecture import FunctionCode
+from darc.code.backlooks import LOOKS_BACK
 from darc.code.frame_rule import FrameRule
-from darc.code.looks import LOOKS
 from darc.code.notrace import entered_otherwise, never_returns, why_notrace
 from darc.code.program import Program
 from darc.code.x86_64 import Instruction, decode, read_function
@@ -75,8 +75,8 @@ def test_functions_that_look_at_their_return_address(name: str, program: Program
     """The code itself tells, as nothing else does in a stripped program."""
     address = find(program, name)
     unnamed = Function(name="sub", symbol="sub", module="libc.so.6", address=address, offset=0)
-    assert why_notrace(program, unnamed) == LOOKS
-    assert why_notrace(program, program.names.function_at(address, name)) == LOOKS
+    assert why_notrace(program, unnamed) == LOOKS_BACK
+    assert why_notrace(program, program.names.function_at(address, name)) == LOOKS_BACK
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_functions_that_do_not(name: str, program: Program) -> None:
 def test_nearly_no_function_does(program: Program) -> None:
     """Stack arguments, saved registers and lists of arguments stand right beside it."""
     all_of_them = [code.entry for code in functions(program)]
-    looking = [entry for entry in all_of_them if program.looks.at_caller(entry)]
+    looking = [entry for entry in all_of_them if program.back_looks.at_caller(entry)]
     assert len(all_of_them) > 100
     assert len(looking) <= len(all_of_them) // 50
 

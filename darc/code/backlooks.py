@@ -7,14 +7,14 @@ from darc.code.linkage import Linkage
 from darc.code.processor import decode, is_looked_at
 from darc.model.errors import TargetError
 
-LOOKS = "it looks at its own return address"
+LOOKS_BACK = "it looks at its own return address"
 """Why a function is not called through a pad that would find that of a landing there."""
 
 _TSAN = "__tsan_func_entry"
 """Takes a return address for ThreadSanitizer's reports, and calls nobody there."""
 
 
-class Looks:
+class BackLooks:
     """Whether functions look at their caller's address: each one's code is read once, until that is
     to be forgotten."""
 
