@@ -191,7 +191,11 @@ class KernelFoothold(Foothold):
             base = self._allocator.data(layout.size)
             if base:
                 return AgentMemory(
-                    self._blob, base, layout, self._target.memory.read, self._target.memory.write
+                    blob=self._blob,
+                    base=base,
+                    layout=layout,
+                    read=self._target.memory.read,
+                    write=self._target.memory.write,
                 )
         raise TargetError(f"the kernel has no {layout.size >> 20} MiB of memory to give")
 

@@ -56,7 +56,7 @@ class KernelMemory:
         pieces = []
         end = address + size
         while address < end:
-            found = leaf(self._remote.read_raw, top, 0, address, levels)
+            found = leaf(self._remote.read_raw, top, direct_map=0, address=address, levels=levels)
             if found is None:
                 return None
             piece = min(end, (address // found.size + 1) * found.size) - address

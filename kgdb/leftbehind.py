@@ -72,10 +72,16 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[LeftFoothold]:
             if blob.unpack("darc_control", raw)["version"] == compiled.ABI_VERSION:
                 layout = layout_in(blob, control, raw, target.memory.read)
             tables = AgentMemory(
-                blob, control - layout.control, layout, target.memory.read, target.memory.write
+                blob=blob,
+                base=control - layout.control,
+                layout=layout,
+                read=target.memory.read,
+                write=target.memory.write,
             )
             memory = range(waypoints, waypoints + extent)
-            yield LeftFoothold(base, used, sites, size, memory, tables)
+            yield LeftFoothold(
+                base=base, used=used, sites=sites, size=size, waypoints=memory, tables=tables
+            )
 
 
 def _magic(blob: compiled.Blob) -> bytes:

@@ -80,11 +80,11 @@ def load() -> Blob:
             "the compiled agent is missing: run 'make setup' in darc's folder, or reinstall darc"
         ) from None
     blob = Blob(
-        code,
-        layout["symbols"],
-        layout["constants"],
-        layout["sizes"],
-        {name: (place[0], place[1]) for name, place in layout["fields"].items()},
+        code=code,
+        symbols=layout["symbols"],
+        constants=layout["constants"],
+        sizes=layout["sizes"],
+        fields={name: (place[0], place[1]) for name, place in layout["fields"].items()},
     )
     if blob.constants["DARC_ABI_VERSION"] != ABI_VERSION:
         raise UnsupportedError("the compiled agent is of another version: run 'make setup' again")

@@ -166,7 +166,7 @@ class ThreadContexts:
             for number, calls in enumerate(own):
                 if calls:
                     bins[number] = bins.get(number, 0) + calls
-        return Profile(resolution, hz, bins, count, total), dropped
+        return Profile(resolution=resolution, hz=hz, bins=bins, count=count, total=total), dropped
 
     def totals(self, count: int) -> dict[int, NodeTotal]:
         """What was counted of nodes 0 to ``count`` - 1 in this round; nodes never seen are left

@@ -129,7 +129,9 @@ class KeptOpTables:
         raw = self._read(first, size * count) if first else b""
         for out, back, is_ready, after, name in struct.iter_unpack("<2Q2I16s", raw):
             if out in during and back in during and out < back:
-                yield KeptSwitch(out, back, bool(is_ready), after, task_name(name))
+                yield KeptSwitch(
+                    out=out, back=back, is_ready=bool(is_ready), next=after, name=task_name(name)
+                )
 
     def events(self, entry: int, count: int, during: range) -> list[KeptEvent]:
         """Of the first ``count`` of an op whose entry is there those in the time ``during``."""

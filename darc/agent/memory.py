@@ -45,10 +45,19 @@ class AgentMemory(Control):
         super().__init__(blob, base, layout, read, write)
         self.sites = Sites(self, read, write)
         self.contexts = ThreadContexts(self, read, write)
-        self.records = Records(self, self.contexts, self.sites, read, write)
+        self.records = Records(
+            control=self, contexts=self.contexts, sites=self.sites, read=read, write=write
+        )
         self.kept = KeptOpTables(self, read, write)
         self.moments = Moments(self, read)
-        self.ops = OpenOps(self, self.contexts, self.records, self.kept, read, write)
+        self.ops = OpenOps(
+            control=self,
+            contexts=self.contexts,
+            records=self.records,
+            kept=self.kept,
+            read=read,
+            write=write,
+        )
         self.members = SetCounts(self, self.contexts.addresses, read, write)
 
     def set_landings(self, areas: Sequence[int]) -> None:

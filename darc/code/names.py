@@ -31,7 +31,7 @@ def _unnamed(module: Module, start: int) -> Function:
     """The function that begins at ``start``, which no symbol tells of."""
     offset = start - module.bias
     name = "main" if offset == module.image.unnamed_main else f"{module.name}+{offset:#x}"
-    return Function(name, name, module.name, start, offset)
+    return Function(name=name, symbol=name, module=module.name, address=start, offset=offset)
 
 
 class Names:
@@ -52,7 +52,13 @@ class Names:
             module = self._program.module_at(address)
             if module is not None and name in module.image.symbols.names_at(address - module.bias):
                 shown = display_name(name)
-                return Function(shown, name, found.module, found.address, found.offset)
+                return Function(
+                    name=shown,
+                    symbol=name,
+                    module=found.module,
+                    address=found.address,
+                    offset=found.offset,
+                )
         return found
 
     def at(self, address: int) -> list[str]:
@@ -76,14 +82,22 @@ class Names:
     def _named(self, address: int) -> Function:
         module = self._program.module_at(address)
         if module is None:
-            return Function(f"{address:#x}", f"{address:#x}", "", address, address)
+            return Function(
+                name=f"{address:#x}",
+                symbol=f"{address:#x}",
+                module="",
+                address=address,
+                offset=address,
+            )
         own = address - module.bias
         symbol, extent = module.image.symbols.at(own), module.image.frames.extent(own)
         if symbol is None or _is_borrowed(symbol, own, extent):
             return _unnamed(module, address if extent is None else extent[0] + module.bias)
         start = symbol.address + module.bias
         shown = display_name(symbol.name)
-        return Function(shown, symbol.name, module.name, start, symbol.address)
+        return Function(
+            name=shown, symbol=symbol.name, module=module.name, address=start, offset=symbol.address
+        )
 
     def all_symbols(self) -> Iterator[tuple[Module, Symbol]]:
         """Every function symbol of every module."""

@@ -278,7 +278,16 @@ class _Search:
                 name = symbol.name
                 if not is_cold_name(name) and pattern.fits(name):
                     address = symbol.address + module.bias
-                    yield Function(name, name, module.name, address, symbol.address), symbol.ifunc
+                    yield (
+                        Function(
+                            name=name,
+                            symbol=name,
+                            module=module.name,
+                            address=address,
+                            offset=symbol.address,
+                        ),
+                        symbol.ifunc,
+                    )
 
 
 def _named(image: Image) -> dict[int, str]:
@@ -303,7 +312,9 @@ def _unnamed(own: Module) -> Iterator[Function]:
         return
     for offset in sorted(starts | named.keys()):
         name = named.get(offset) or f"{own.name}+{offset:#x}"
-        yield Function(name, name, own.name, offset + own.bias, offset)
+        yield Function(
+            name=name, symbol=name, module=own.name, address=offset + own.bias, offset=offset
+        )
 
 
 def _of_source(target: Target, file: str, pattern: Pattern) -> Iterator[int]:

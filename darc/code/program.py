@@ -49,7 +49,9 @@ class Program:
         self.live = LiveBytes(self, target)
         self.modules: list[Module] = []
         self.problems: list[str] = []
-        self._finder = ModuleFinder(target, root, self.problems.append, called or {}, beside)
+        self._finder = ModuleFinder(
+            target=target, root=root, note=self.problems.append, called=called or {}, beside=beside
+        )
         self._functions: dict[int, FunctionCode] = {}
         self.names = Names(self)
         self.linkage = self._linkage_type(self)

@@ -29,5 +29,7 @@ def under_way(program: Program, target: Target, seconds: float = float("inf")) -
             names = (PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER)
             pc, stack, frame = (target.threads.read_register(thread, name) for name in names)
             word = functools.partial(word_at, target.memory)
-            places |= dict.fromkeys(one.at for one in frames(program, pc, stack, frame, word))
+            places |= dict.fromkeys(
+                one.at for one in frames(program, pc, stack=stack, frame=frame, word=word)
+            )
     return list(places)

@@ -346,8 +346,8 @@ def _table_targets(function: FunctionCode[Instruction], around: Surroundings) ->
     labels &= function.instructions.keys() - {function.entry}
     found = set(labels)
     for table in tables:
-        found |= _read_table(function, around, table, "<Q", (0,))
-        found |= _read_table(function, around, table, "<i", (table, *labels))
+        found |= _read_table(function, around, table=table, form="<Q", bases=(0,))
+        found |= _read_table(function, around, table=table, form="<i", bases=(table, *labels))
     return found
 
 
@@ -418,7 +418,7 @@ def _site(
         if target == back:
             return None  # call $+5 reads its own address
         kind = CallKind.DIRECT if target is not None else CallKind.INDIRECT
-        return _call_site(function, instruction, kind, target, around)
+        return _call_site(function, instruction, kind=kind, target=target, around=around)
     if flow in _JUMPS:
         target = branch_target(instruction)
         if target is None or function.contains(target):
@@ -758,7 +758,7 @@ def read_prologue(
     while length < room:
         instruction = function.instructions.get(address)
         if instruction is None or (taken and taken[-1].flow_control in _ENDS):
-            return _padding(function, taken, length, around, room)
+            return _padding(function, taken, length=length, around=around, room=room)
         if address != function.entry and address in function.targets:
             return "a jump leads into its first bytes"
         if instruction.is_invalid:

@@ -102,7 +102,7 @@ class LeftBehind:
         """Lets its landings return by themselves, once patches and stacks are restored."""
         target.memory.flush()
         find_tables, find_code = partial(tables_in, memory), partial(code_in, memory)
-        restore_copies(memory, pid, self.landings, find_tables, find_code)
+        restore_copies(memory, pid, landings=self.landings, besides=find_tables, code=find_code)
         for landings in self.landings:
             landings.retire()
 

@@ -366,9 +366,9 @@ class ProcessFoothold(Foothold):
         return restore_copies(
             self.memory,
             self.identity,
-            self.landings,
-            lambda mapped: [*own, *tables_in(self.memory, mapped)],
-            partial(code_in, self.memory),
+            landings=self.landings,
+            besides=lambda mapped: [*own, *tables_in(self.memory, mapped)],
+            code=partial(code_in, self.memory),
         )
 
     def _take_areas(self) -> None:

@@ -504,7 +504,7 @@ class Switches(OffWatch):
 
     def _off(self, thread: int, start: int, end: int, read: _Read) -> OffTimes | None:
         wakings = self._wakings(thread, start, end)
-        seen = self._seen(thread, start, end, wakings, read)
+        seen = self._seen(thread, start, end=end, wakings=wakings, read=read)
         if seen is None:
             return None
         ready = [Interval(o.begin, o.end) for o in seen if o.reason is OffReason.READY]
@@ -520,7 +520,7 @@ class Switches(OffWatch):
     def _slept(self, thread: int, begin: int, since: int, end: int, read: _Read) -> OffTimes | None:
         """From ``since`` on, by what is known from ``begin`` on."""
         wakings = self._wakings(thread, begin, end)
-        seen = self._seen(thread, begin, end, wakings, read)
+        seen = self._seen(thread, begin, end=end, wakings=wakings, read=read)
         if seen is None:
             return None
         wakers = self._wakers_of(wakings, since)

@@ -156,7 +156,7 @@ class Calibration:
                 area,
                 index,
                 None,
-                lambda at: pads.tail_pad(site, data, blocks, stubs, at),
+                lambda at: pads.tail_pad(site, data, blocks=blocks, stubs=stubs, origin=at),
             )
         else:
             origin, _, pad_back = self._foothold.place_call(area, site, index, blocks)
@@ -184,7 +184,7 @@ class Calibration:
             area,
             index,
             0,
-            lambda at: pads.entry_pad(prologue, data, stubs, at, lands),
+            lambda at: pads.entry_pad(prologue, data, stubs=stubs, origin=at, lands=lands),
         )
         kind = self._blob.constants["DARC_MEMBER"]
         if area.landings is None:

@@ -372,10 +372,15 @@ class PadInstaller:
             if tail:
                 data, stubs = self.tables.sites.address(index), self._foothold.stubs
                 origin, pad = self._foothold.place(
-                    area, index, None, lambda at: pads.tail_pad(site, data, blocks, stubs, at)
+                    area,
+                    index,
+                    None,
+                    lambda at: pads.tail_pad(site, data, blocks=blocks, stubs=stubs, origin=at),
                 )
             else:
-                origin, pad, back = self._place_call(area, site, index, blocks, is_ahead)
+                origin, pad, back = self._place_call(
+                    area, site, index=index, blocks=blocks, is_ahead=is_ahead
+                )
             patch, through = b"", None
             if relay is not None:
                 kind = self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"]

@@ -109,7 +109,14 @@ class _Assembler:
     def pad(self, back: int | None) -> Pad:
         code, cells = self._finish()
         body = self.labels.get("body")
-        return Pad(code, back, cells, tuple(self.frames), self.moved, body)
+        return Pad(
+            code=code,
+            back=back,
+            cells=cells,
+            frames=tuple(self.frames),
+            moved=self.moved,
+            body=body,
+        )
 
     def _finish(self) -> tuple[bytes, dict[str, int]]:
         while len(self.code) % 8:

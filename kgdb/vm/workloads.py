@@ -51,11 +51,11 @@ def find(name: str) -> Workload:
         fields.setdefault(field, []).append(value.strip())
     paragraph = header.partition(f"/* {name}: ")[2].partition("\n *\n")[0]
     return Workload(
-        name,
-        source,
-        re.sub(r"\s*\n \*\s*", " ", paragraph),
-        " ".join(fields.get("f0", [])),
-        tuple(tuple(path.split(" → ")) for path in fields.get("path", [])),
+        name=name,
+        source=source,
+        summary=re.sub(r"\s*\n \*\s*", " ", paragraph),
+        function=" ".join(fields.get("f0", [])),
+        paths=tuple(tuple(path.split(" → ")) for path in fields.get("path", [])),
     )
 
 

@@ -212,4 +212,9 @@ def test_a_process_whose_mappings_may_not_be_read_any_more() -> None:
     """It has made itself undumpable: a stop for the user is none of an error all the same."""
     landings = cast("ReturnLandings", _Landings())
     with procfs.MemoryFile(os.getpid()) as memory:
-        assert restore_copies(memory, 1 << 30, [landings], lambda _: [range(8)], _no_code) == []
+        assert (
+            restore_copies(
+                memory, 1 << 30, landings=[landings], besides=lambda _: [range(8)], code=_no_code
+            )
+            == []
+        )
