@@ -10,6 +10,11 @@ To block them is not enough. Where gdb waits for a thread that it stops, it does
 blocked that were when it began, which is none (``sigsuspend`` in gdb's linux-nat.c). In the middle
 of a stop gdb's handler has it leave there, and the program gets a SIGINT. So darc's thread takes
 the signal as it comes, and meanwhile the handler is one of darc's, which notes it.
+
+Nor is that all: gdb notes a SIGHUP at once, and heeds it where it waits for something. What comes
+as it attaches, or between two commands of a script, ends it as soon as the program goes on. So that
+handler of darc's stands from the beginning, and what it hears is passed on to gdb where nothing is
+held: darc knows then that gdb ends, and puts no probe in.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 
 import gdb
 
@@ -63,14 +68,45 @@ class Farewell:
         self._holds = False
         self._is_heard = False
         """Whether what darc does was broken off for the signal that waits."""
+        self._is_told = False
+        """gdb has been told already, and ends as soon as it waits for something."""
         self._handlers = _Handlers()
+
+    def stand_by(self) -> None:
+        """From now on darc knows of a SIGHUP, whenever it comes. gdb's own thread."""
+        if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+            return  # as nohup has it
+        pipe, end = os.pipe()
+        os.set_blocking(end, False)
+        before = signal.set_wakeup_fd(end, warn_on_full_buffer=False)
+        if before != -1:  # another extension's, which hears all that Python does
+            signal.set_wakeup_fd(before)
+            os.close(pipe)
+            os.close(end)
+            return
+        self._handlers.replace({signal.SIGHUP})
+        self._handlers.stay = frozenset({signal.SIGHUP})
+        begin_thread(functools.partial(self._pass_on, pipe), "darc-hangup")
+
+    def _pass_on(self, pipe: int) -> None:
+        """Tells gdb of what comes while nothing is held."""
+        while number := os.read(pipe, 1):
+            if number[0] == signal.SIGHUP:
+                self._handlers.note(number[0])
+                if not self._holds:
+                    self._tell()
+
+    def _tell(self) -> None:
+        """gdb hears of what has come. Any thread."""
+        self._is_told = self._is_told or self._handlers.noted == signal.SIGHUP
+        self._handlers.give_back()
 
     def hold(self) -> None:
         """The program is about to be changed. gdb's own thread."""
         if not self._holds:
             self._holds = True
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-            self._handlers.replace()
+            self._handlers.replace(SIGNALS)
             _make_workers_deaf()
 
     def release(self, *, at_prompt: bool = False) -> None:
@@ -84,12 +120,12 @@ class Farewell:
             self._ends.set()
         if self._over is None and self._holds and not waits:
             self._holds = self._is_heard = False
-            self._handlers.give_back()
+            self._tell()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     def is_wanted(self) -> bool:
         """Whether one of the signals waits: then what darc does is to be broken off. Any thread."""
-        self._is_heard = self._is_heard or (self._holds and self._has_come())
+        self._is_heard = self._is_heard or self._is_told or (self._holds and self._has_come())
         return self._is_heard
 
     def _has_come(self) -> bool:
@@ -146,7 +182,8 @@ class Farewell:
             return
         # gdb's handlers note the signal, on whichever thread, and wake gdb up. But while gdb's
         # interpreter is busy it is told that there is something, and may drop it: again, then.
-        self._handlers.give_back()
+        self._handlers.stay = frozenset()
+        self._tell()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         _wait_until_it_runs(pid)
         while True:
@@ -191,29 +228,32 @@ class _Handlers:
         self._libc = ctypes.CDLL(None)
         self._own: dict[int, ctypes.Array[ctypes.c_char]] = {}
         self._noted: list[int] = []
+        self.stay = frozenset[int]()
+        """Those that are not given back before there is something to tell gdb."""
 
     @property
     def noted(self) -> int | None:
         """A signal that has come. Any thread."""
         return self._noted[0] if self._noted else None
 
-    def replace(self) -> None:
+    def replace(self, numbers: Set[int]) -> None:
         """gdb's own thread, as Python has it."""
-        for number in SIGNALS - self._own.keys():
+        for number in numbers - self._own.keys():
             own = ctypes.create_string_buffer(_SIGACTION_SIZE)
             self._libc.sigaction(int(number), None, own)
-            signal.signal(number, self._note)
+            signal.signal(number, self.note)
             self._own[number] = own
 
-    def _note(self, number: int, _frame: object) -> None:
+    def note(self, number: int, _frame: object = None) -> None:
+        """It has come. Any thread."""
         if number not in self._noted:
             self._noted.append(number)
 
     def give_back(self) -> None:
         """gdb hears of them again, and of those that have come. Any thread."""
-        while self._own:
-            number, own = self._own.popitem()
-            self._libc.sigaction(int(number), own, None)
+        stay = frozenset[int]() if self._noted else self.stay
+        for number in self._own.keys() - stay:
+            self._libc.sigaction(int(number), self._own.pop(number), None)
         while self._noted:
             os.kill(os.getpid(), self._noted.pop())
 

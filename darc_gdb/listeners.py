@@ -33,6 +33,8 @@ class Listeners:
     the program goes on where another analysis has begun."""
     is_to_leave: Callable[[], bool] = lambda: False
     """Whether gdb was told to end, and waits until darc's command is over. Any thread."""
+    stand_by: Callable[[], None] = lambda: None
+    """darc is loaded, and hears from now on that gdb is told to end."""
     undisturbed: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     """gdb is not to leave while a command of darc's is at work."""
 

@@ -95,6 +95,8 @@ def _ended_by_hangup() -> "collections.abc.Iterator[None]":
 # Not raised: gdb would show where in this file.
 with _ended_by_hangup():
     _trouble = _load()
+if _is_loaded():
+    sys.modules["darc_gdb.target"].TARGET.listeners.stand_by()
 if _trouble is not None:
     _line = " ".join(_trouble.split()).encode("ascii", "replace").decode("ascii")
     gdb.write(f"darc: {_line}\n", gdb.STDERR)

@@ -124,6 +124,9 @@ class Stopping:
                     target.check_goes_on()
                 if self._is_watched:
                     self._farewell.hold()
+                if self._farewell.is_wanted():  # gdb ends as soon as it runs
+                    self._app.on_leave()
+                    self._farewell.release()
                 self._app.before_continue()
 
     @property
