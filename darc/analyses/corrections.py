@@ -21,17 +21,15 @@ from darc.analyses.offvotes import (
 )
 from darc.analyses.peakprofile import PeakProfile
 from darc.collectors.callees import is_others
-from darc.model.ftree import UNTOLD, Cause, Fnode, NodeState, RootCausePath
+from darc.model.ftree import UNTOLD, Cause, Cut, Fnode, NodeState, RootCausePath
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, Op, OpClass
 from darc.model.parameters import Loops, Parameters
 from darc.model.shares import share_of, slight, weigh
 from darc.search.contest import Vote
-from darc.search.descent import CUT_SHORT_NOTE, DIVIDES_NOTE, MAX_DEPTH_NOTE
 
 _MUCH = 0.25
 """Of the time of calls: so much of it is told of."""
 
-_CUT_OFF = (CUT_SHORT_NOTE, DIVIDES_NOTE, MAX_DEPTH_NOTE)
 """Notes of paths that blame nobody: they go on in what their last functions call."""
 
 _LISTED = 3
@@ -183,7 +181,7 @@ def tell_unheard(paths: Iterable[RootCausePath], kept: KeptOps | None, why: str)
         return
     for path in paths:
         ending, note = path.ending, path.ending.note or ""
-        if ending.cause is Cause.FUNCTION and note not in _CUT_OFF and UNTOLD not in note:
+        if ending.cause is Cause.FUNCTION and ending.cut is None and UNTOLD not in note:
             words = filter(None, (note, f"{UNTOLD}: {why}"))
             path.nodes[-1].end = dataclasses.replace(ending, note="; ".join(words))
 
@@ -314,6 +312,6 @@ def tell_others(paths: Iterable[RootCausePath]) -> None:
             for child in node.children
             if is_others(child) and child not in path.nodes and child.called.ops
         ]
-        if others and end.note != MAX_DEPTH_NOTE:
+        if others and end.cut is not Cut.DEPTH:
             words = [end.note or "", *(text for text in others if text not in (end.note or ""))]
             last.end = dataclasses.replace(end, note="; ".join(filter(None, words)))

@@ -35,7 +35,7 @@ def untimed(paths: Iterable[RootCausePath], callees: Callees) -> Untimed:
     for path in paths:
         node = path.nodes[-1]
         missed = callees.missed(node.function)
-        if missed and path.ending.note is None:
+        if missed and path.ending.remark is None:
             found[node] = missed
     return found
 

@@ -165,6 +165,17 @@ class Decision:
     """Whether it rests on as many as needed, and anything was chosen."""
 
 
+class Cut(Enum):
+    """Why a path was not followed to its end, in the words that reports and session files have."""
+
+    DEPTH = "maximum depth reached"
+    """By the parameter max_depth."""
+    EARLY = "the search was not at its end"
+    """There was no more time."""
+    DIVIDES = "it calls itself on, more than once each time"
+    """Each level below has twice as many paths through the same functions."""
+
+
 @dataclass(frozen=True)
 class Ending:
     """How and why a root cause path ends at its last fnode."""
@@ -180,7 +191,15 @@ class Ending:
     loop_share: float | None = None
     """For a loop, the part (0 to 1) of the function's latency that these calls take."""
     note: str | None = None
-    """Anything that a reader must know besides, such as "maximum depth reached"."""
+    """Anything that a reader must know besides. Nothing is decided by it."""
+    cut: Cut | None = None
+    """Why the path ends before its end, where it does."""
+
+    @property
+    def remark(self) -> str | None:
+        """What a reader must know besides, of both."""
+        words = [one for one in (self.cut and self.cut.value, self.note) if one is not None]
+        return "; ".join(words) if words else None
 
 
 class Fnode:

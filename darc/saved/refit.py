@@ -19,12 +19,11 @@ from darc.code.demangle import base_symbol
 from darc.model import comparison
 from darc.model.comparison import ChangeVerdict, PeakChange, Slices, emd
 from darc.model.errors import UsageError
-from darc.model.ftree import CallSite, Fnode, Function
+from darc.model.ftree import CallSite, Cut, Fnode, Function
 from darc.model.parameters import Parameters
 from darc.model.profile import Profile, format_cycles, format_share, same_clock
 from darc.saved.storage import Stored
 from darc.search.contest import Contest
-from darc.search.descent import CUT_SHORT_NOTE, MAX_DEPTH_NOTE
 
 
 class _Symbol(Protocol):
@@ -277,7 +276,7 @@ def _is_decided(node: Fnode) -> bool:
     """Whether a search does not compare the callees of ``node`` again."""
     if not node.root_cause:
         return False
-    ended = node.end is not None and node.end.note not in (MAX_DEPTH_NOTE, CUT_SHORT_NOTE)
+    ended = node.end is not None and node.end.cut not in (Cut.DEPTH, Cut.EARLY)
     return ended or any(child.root_cause for child in node.children)
 
 

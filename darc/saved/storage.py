@@ -24,6 +24,7 @@ from darc.model.ftree import (
     CallKind,
     CallSite,
     Cause,
+    Cut,
     Decision,
     Ending,
     Fnode,
@@ -209,7 +210,7 @@ def _node(
             "loop_callee": end.loop_callee,
             "loop_calls": end.loop_calls,
             "loop_share": end.loop_share,
-            "note": end.note,
+            "note": end.remark,
         },
     }
 
@@ -507,6 +508,7 @@ class _Reader:
         cause = read_choice(Cause, found["cause"], f"{where}.cause")
         callee, note = found["loop_callee"], found["note"]
         calls, share = found["loop_calls"], found["loop_share"]
+        cut, note = (None, None) if note is None else _cut_in(read_text(note, f"{where}.note"))
         parts = (callee, calls, share)
         if any((part is None) == (cause is Cause.LOOP) for part in parts):
             damaged(where, "an ending with a callee, calls and share for loops alone")
@@ -516,7 +518,8 @@ class _Reader:
             loop_callee=None if callee is None else read_text(callee, f"{where}.loop_callee"),
             loop_calls=None if calls is None else read_number(calls, f"{where}.loop_calls"),
             loop_share=None if share is None else read_number(share, f"{where}.loop_share", 1.0),
-            note=None if note is None else read_text(note, f"{where}.note"),
+            note=note,
+            cut=cut,
         )
 
     def contests(self, content: object, nodes: Sequence[Fnode]) -> tuple[Contest, ...]:
@@ -544,3 +547,13 @@ class _Reader:
                 contest.votes[child] = read_count(vote["votes"], f"{place}.votes")
                 contest.callee_totals[child] = self.totals(vote["totals"], f"{place}.totals")
         return tuple(contests.values())
+
+
+def _cut_in(remark: str) -> tuple[Cut | None, str | None]:
+    """What :attr:`~darc.model.ftree.Ending.remark` is made of."""
+    for cut in Cut:
+        if remark == cut.value:
+            return cut, None
+        if remark.startswith(f"{cut.value}; "):
+            return cut, remark.removeprefix(f"{cut.value}; ")
+    return None, remark

@@ -20,7 +20,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from darc.model.errors import UsageError
-from darc.model.ftree import Cause, Decision, Ending, Fnode, NodeState, RootCausePath, Totals
+from darc.model.ftree import Cause, Cut, Decision, Ending, Fnode, NodeState, RootCausePath, Totals
 from darc.model.parameters import Loops, Parameters
 from darc.model.status import Status
 from darc.search import decision
@@ -29,15 +29,6 @@ from darc.search.contest import Vote as Vote
 from darc.search.contest import Votes as Votes
 from darc.search.endings import loop_or_own, own_ending
 from darc.search.loops import is_short, weight
-
-MAX_DEPTH_NOTE = "maximum depth reached"
-"""The note of an ending that the parameter max_depth made;"""
-
-CUT_SHORT_NOTE = "the search was not at its end"
-"""and of one that is there as there was no more time;"""
-
-DIVIDES_NOTE = "it calls itself on, more than once each time"
-"""or as each level below has twice as many paths through the same functions."""
 
 AUTO_LOOKAHEAD = 3
 """Levels under analysis at one time when ``lookahead`` is auto, but see
@@ -160,7 +151,7 @@ class Descent:
         for node in list(self._root.walk()):
             if not node.root_cause or any(child.root_cause for child in node.children):
                 continue
-            if node.end and node.end.note == MAX_DEPTH_NOTE:
+            if node.end and node.end.cut is Cut.DEPTH:
                 node.end = None
             if node.end is None:
                 self._enter(node, ask=False)
@@ -326,7 +317,7 @@ class Descent:
             node.end = self._ending(node, maxcount, bool(short), note)
         winners = [child for child in node.children if child.root_cause]
         for child in self._dividing(contest, winners):
-            child.end = Ending(Cause.FUNCTION, child.maxcount, note=DIVIDES_NOTE)
+            child.end = Ending(Cause.FUNCTION, child.maxcount, cut=Cut.DIVIDES)
             child.state = NodeState.ROOT_CAUSE
             self._forget(child)
         going_on = [child for child in winners if child.end is None]
@@ -387,7 +378,7 @@ class Descent:
         elif _is_leaf(node):
             node.end = Ending(Cause.FUNCTION, node.maxcount)
         elif node.depth >= self._parameters.max_depth:
-            node.end = Ending(Cause.FUNCTION, node.maxcount, note=MAX_DEPTH_NOTE)
+            node.end = Ending(Cause.FUNCTION, node.maxcount, cut=Cut.DEPTH)
         elif ask:
             self._pending.append(node)
         else:
@@ -575,16 +566,16 @@ def open_paths(root: Fnode) -> list[list[Fnode]]:
 def end_where_it_is(root: Fnode) -> None:
     """Of a search that is ended before it has found anything: :func:`open_paths` are paths."""
     for *_, node in open_paths(root):
-        node.end = Ending(Cause.FUNCTION, node.maxcount, note=CUT_SHORT_NOTE)
+        node.end = Ending(Cause.FUNCTION, node.maxcount, cut=Cut.EARLY)
 
 
 def outcome(paths: Iterable[RootCausePath]) -> Status:
     """What a search is in the end that has found ``paths``: MAX_DEPTH when the depth cut any of
     them off, INCONCLUSIVE when there is none, else FOUND."""
-    notes = [path.ending.note for path in paths]
-    if not notes:
+    cuts = [path.ending.cut for path in paths]
+    if not cuts:
         return Status.INCONCLUSIVE
-    return Status.MAX_DEPTH if MAX_DEPTH_NOTE in notes else Status.FOUND
+    return Status.MAX_DEPTH if Cut.DEPTH in cuts else Status.FOUND
 
 
 def _is_leaf(node: Fnode) -> bool:

@@ -21,7 +21,7 @@ def path_to_json(path: RootCausePath, snapshot: Snapshot) -> dict[str, Any]:
         "functions": [node.function.name for node in path.nodes],
         "cause": ending.cause.value,
         "maxcount": ending.maxcount,
-        "note": ending.note,
+        "note": ending.remark,
         "calls": [_call(node) for node in path.nodes[1:]],
         "share": explained.share,
         "without": None

@@ -13,6 +13,7 @@ from darc.model.ftree import (
     UNTOLD,
     CallSite,
     Cause,
+    Cut,
     Decision,
     Ending,
     Fnode,
@@ -22,7 +23,6 @@ from darc.model.ftree import (
     Totals,
 )
 from darc.model.snapshot import KERNELS_HALF
-from darc.search.descent import CUT_SHORT_NOTE, DIVIDES_NOTE, MAX_DEPTH_NOTE
 from darc.search.loops import LEAST_REPEATS, repeats, weight
 from darc.views.words import MOST_ON_WAY, columns, message, name, shorten, way
 
@@ -146,10 +146,11 @@ def decided(root: Fnode | None) -> list[Fnode]:
 def ending_text(function: str, ending: Ending, show: Show = name) -> str:
     """Why a root cause path ends at the function called ``function``."""
     name = show(function)
-    if ending.note in (CUT_SHORT_NOTE, DIVIDES_NOTE):
-        return f"in {name} or what it calls: {ending.note}"
-    if ending.note == MAX_DEPTH_NOTE:
-        return f"{MAX_DEPTH_NOTE} at {name}: a larger --max-depth goes on from there"
+    if ending.cut in (Cut.EARLY, Cut.DIVIDES):
+        return f"in {name} or what it calls: {message(ending.remark or '')}"
+    if ending.cut is Cut.DEPTH:
+        text = f"{ending.cut.value} at {name}: a larger --max-depth goes on from there"
+        return f"{text} ({message(ending.note)})" if ending.note else text
     if ending.cause is Cause.UNTOLD:
         return f"cause: {message(ending.note or 'in targets that could not be told apart')}"
     if ending.cause is Cause.LOOP and ending.loop_callee is not None:

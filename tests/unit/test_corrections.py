@@ -18,6 +18,7 @@ from darc.analyses.offvotes import Rules
 from darc.collectors.callees import OTHERS
 from darc.model.ftree import (
     Cause,
+    Cut,
     Ending,
     Fnode,
     Function,
@@ -27,7 +28,7 @@ from darc.model.ftree import (
 )
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, Off, OffReason, Op, OpClass, Sum
 from darc.model.shares import share_of
-from darc.search.descent import MAX_DEPTH_NOTE, ended_paths
+from darc.search.descent import ended_paths
 from darc.views.treeview import ending_text
 from tests.unit import ops, samples
 from tests.unit.ops import MS
@@ -316,13 +317,13 @@ def test_other_targets_are_told_once() -> None:
 def test_where_the_depth_was_reached_nothing_else_is_told() -> None:
     root, paths, _ = searched()
     last = paths[0].nodes[-1]
-    last.end = dataclasses.replace(paths[0].ending, note=MAX_DEPTH_NOTE)
+    last.end = dataclasses.replace(paths[0].ending, cut=Cut.DEPTH)
     function = Function(
         name="others of 0x1344", symbol=OTHERS, module="mixture", address=0, offset=0
     )
     samples.decide(paths[0].nodes[2].add_child(function, samples.site(60)), 7, 900, False)
     tell_others(ended_paths(root))
-    assert last.end.note == MAX_DEPTH_NOTE
+    assert last.end.remark == Cut.DEPTH.value
 
 
 def test_many_functions_that_few_calls_speak_for_are_one_line() -> None:

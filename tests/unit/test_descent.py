@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from darc.model.errors import UsageError
-from darc.model.ftree import Cause, Decision, Fnode, NodeState, Totals
+from darc.model.ftree import Cause, Cut, Decision, Fnode, NodeState, Totals
 from darc.model.parameters import Loops, Parameters
 from darc.model.status import Status
 from darc.search.contest import Contest
-from darc.search.descent import DIVIDES_NOTE, MAX_DEPTH_NOTE, Descent, Orders, Vote
+from darc.search.descent import Descent, Orders, Vote
 from darc.search.endings import too_few, widening
 from darc.views.treeview import draw_tree
 from tests.unit.simulation import Routine, Simulation, added, chain, names
@@ -279,7 +279,7 @@ def test_maximum_depth() -> None:
     simulation = search(slow_chain("a", "b", "c"), replace(PAPER, max_depth=3))
     (path,) = simulation.descent.paths()
     assert names(path.nodes) == ["f0", "a", "b"]
-    assert path.ending.note == MAX_DEPTH_NOTE
+    assert path.ending.cut is Cut.DEPTH
     assert simulation.descent.status is Status.MAX_DEPTH
 
 
@@ -324,7 +324,7 @@ def test_a_function_that_divides_what_it_does_is_followed_once(lookahead: int | 
     sort.call(sort).call(sort)
     simulation = search(Routine("f0").call(sort), Parameters(lookahead=lookahead), deepest=8)
     assert simulation.paths() == [["f0", "sort", "sort"]] * 2
-    assert {path.ending.note for path in simulation.descent.paths()} == {DIVIDES_NOTE}
+    assert {path.ending.cut for path in simulation.descent.paths()} == {Cut.DIVIDES}
     assert simulation.descent.status is Status.FOUND
 
 

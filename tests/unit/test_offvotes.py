@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.analyses.offvotes import UNTOLD_NOTE, Rules, conclude, own_time, votes
-from darc.model.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function, RootCausePath
+from darc.model.ftree import CallKind, CallSite, Cause, Cut, Ending, Fnode, Function, RootCausePath
 from darc.model.offtimes import OffTimes, watched
 from darc.model.ops import KeptOps, Off, OffReason, Op, OpClass, Span, Sum
+from darc.model.status import Status
 from darc.search.contest import Vote
+from darc.search.descent import outcome
 from darc.search.loops import CallTimes, contributions
 
 RULES = Rules()
@@ -369,6 +371,15 @@ class TestEndings:
             [path], tree.root, ops=ops, rules=RULES, note=lambda own: f"{own.ops} calls"
         )
         assert found.endings[tree.one].note == "was there; 4 calls"
+
+    def test_a_path_that_the_depth_cut_off_stays_so(self, tree: Tree) -> None:
+        """Whatever is told of it besides: a larger depth goes on from there."""
+        ops = [op(5000, [(tree.one, 0, 4900)], [(50, 4800, BLOCKED)])] * 4
+        nodes = (tree.root, tree.one, tree.inner)
+        path = RootCausePath(nodes, Ending(Cause.FUNCTION, 20, cut=Cut.DEPTH))
+        ending = conclude([path], tree.root, ops, RULES).endings[tree.inner]
+        assert ending.remark == f"{Cut.DEPTH.value}; {UNTOLD_NOTE}"
+        assert outcome([RootCausePath(nodes, ending)]) is Status.MAX_DEPTH
 
     def test_an_end_that_no_op_has_seen_may_have_waited(self, tree: Tree) -> None:
         ops = [op(5000, [(tree.one, 0, 4900)], [(50, 4800, BLOCKED)])] * 4

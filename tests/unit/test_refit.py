@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.model.errors import UsageError
-from darc.model.ftree import CallKind, CallSite, Cause, Ending, Fnode, Function, NodeState, Totals
+from darc.model.ftree import (
+    CallKind,
+    CallSite,
+    Cause,
+    Cut,
+    Ending,
+    Fnode,
+    Function,
+    NodeState,
+    Totals,
+)
 from darc.model.parameters import Parameters
 from darc.model.peaks import PeakRange
 from darc.model.profile import Profile
@@ -18,7 +28,6 @@ from darc.model.status import Status
 from darc.saved import refit, storage
 from darc.saved.storage import SearchState, Stored
 from darc.search.contest import Contest
-from darc.search.descent import MAX_DEPTH_NOTE
 
 HZ = 2_600_000_000
 EMPTY = Profile.empty(1, HZ)
@@ -252,7 +261,7 @@ def test_new_calls_below_nodes_that_are_compared_again_need_no_telling(stored: S
     assert write.parent is not None
     write.root_cause, write.end = False, None
     assert rebuilt(flush=["log", "write", "log", "write", "log"]).fit(stored).notes == ()
-    write.parent.end = Ending(Cause.FUNCTION, 20, note=MAX_DEPTH_NOTE)
+    write.parent.end = Ending(Cause.FUNCTION, 20, cut=Cut.DEPTH)
     assert rebuilt(flush=["log", "write", "log", "write", "log"]).fit(stored).notes == ()
     write.parent.end = Ending(Cause.FUNCTION, 20)
     assert len(rebuilt(flush=["log", "write", "log", "write", "log"]).fit(stored).notes) == 1

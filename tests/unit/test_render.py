@@ -13,6 +13,7 @@ from darc.model.ftree import (
     CallKind,
     CallSite,
     Cause,
+    Cut,
     Decision,
     Ending,
     Fnode,
@@ -27,7 +28,6 @@ from darc.model.peaks import PeakRange, find_peaks
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
-from darc.search.descent import MAX_DEPTH_NOTE
 from darc.views import render
 from darc.views.exporters.json import to_json
 from darc.views.exporters.text import early_end, report, status
@@ -433,7 +433,7 @@ def test_where_targets_are_not_told_apart_it_is_told_what_tells_them_apart() -> 
 
 
 def test_a_path_that_was_cut_off_does_not_blame_its_last_function() -> None:
-    text = ending_text("write_out", Ending(Cause.FUNCTION, 3, note=MAX_DEPTH_NOTE))
+    text = ending_text("write_out", Ending(Cause.FUNCTION, 3, cut=Cut.DEPTH))
     assert text == "maximum depth reached at write_out: a larger --max-depth goes on from there"
 
 

@@ -17,6 +17,7 @@ from darc.model.ftree import (
     CallKind,
     CallSite,
     Cause,
+    Cut,
     Decision,
     Ending,
     Fnode,
@@ -64,7 +65,8 @@ LOOPS = st.builds(
     Ending, st.just(Cause.LOOP), COUNTS, TEXTS, st.floats(0, 1e9), st.floats(0, 1), NOTES
 )
 DECISIONS = st.builds(Decision, COUNTS, COUNTS, COUNTS, st.booleans())
-ENDINGS = st.builds(Ending, PLAIN, COUNTS, note=NOTES) | LOOPS
+CUTS = st.none() | st.sampled_from(Cut)
+ENDINGS = st.builds(Ending, PLAIN, COUNTS, note=NOTES, cut=CUTS) | LOOPS
 
 
 PATHS = st.lists(TEXTS, max_size=3).map(tuple)
