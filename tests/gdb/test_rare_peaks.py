@@ -95,7 +95,7 @@ def test_calls_that_were_not_timed_any_more_put_no_path_in_doubt(tmp_path: Path)
 
 @debugger.IN_LLDB_AT_NIGHT
 def test_a_hundred_calls_that_are_all_alike_are_not_all_that_is_looked_at(tmp_path: Path) -> None:
-    """They come in a few milliseconds, and a slow one five times in a second."""
+    """They come in a tenth of a second, and a slow one five times in a second."""
     start = "darc start handle --peak last --decision-ops 5"
     program = build("periodic")
     done = debugger.debug(tmp_path, program, ("100",), [start, "run", "kill"])
