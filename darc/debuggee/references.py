@@ -92,13 +92,12 @@ def references(
         words = saved_counters(memory, part) if is_dead else scan.words(memory, part)
         leading.update((at, word) for at, word in words if is_inside(word))
     places = sorted(leading)
-    for one in _leading(mapped, standing, places):
+    for one in itertools.islice(_leading(mapped, standing, places), _MOST_UNWOUND):
         frame = target.threads.read_register(one.thread, FRAME_POINTER)
         for hole in left_over.of(one.pc, one.pointer, frame):
-            for number in range(
-                *(bisect.bisect_left(places, at) for at in (hole.start, hole.stop))
-            ):
-                leading.pop(places[number], None)
+            first, end = (bisect.bisect_left(places, at) for at in (hole.start, hole.stop))
+            for place in places[first:end]:
+                leading.pop(place, None)
     return frozenset({*found, *leading.values()})
 
 
@@ -217,13 +216,11 @@ def _by_region(
 def _leading(
     mapped: Sequence[Region], standing: Mapping[int, Sequence[_Stack]], places: Sequence[int]
 ) -> Iterator[_Stack]:
-    """Those above whose pointer such ``places``, in their order, are, as many as may be unwound."""
-    number = 0
+    """Those above whose pointer such ``places``, in their order, are."""
     for region in mapped:
         for stack in standing.get(region.start, ()):
             at = bisect.bisect_left(places, stack.pointer)
-            if at < len(places) and places[at] < region.end and number < _MOST_UNWOUND:
-                number += 1
+            if at < len(places) and places[at] < region.end:
                 yield stack
 
 

@@ -24,23 +24,20 @@ QUIET = "handle SIGALRM nostop noprint pass"
     ids=["profile", "start"],
 )
 def test_what_a_fiber_rests_in_stays(name: str, what: str, tmp_path: Path) -> None:
-    with hazards.running(name, tmp_path) as program:
-        commands = [QUIET, *[f"darc {what}", "continue", "darc stop"] * AGAIN]
-        done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
-        hazards.wait_until_let_go(program.pid)
-        assert "every probe is out" in done.gdb
-        program.check()
-        assert not program.altered()
-        program.finish()
+    analyse_unharmed(name, what, tmp_path)
 
 
 @IN_BOTH
 def test_what_a_fiber_rests_in_stays_where_another_frame_has_its_stack(tmp_path: Path) -> None:
     """The thread sleeps below that frame, whose words are not left over."""
-    with hazards.running("homefibers", tmp_path) as program:
-        once = ["darc profile handle lookup --time 1s", "continue", "darc stop"]
-        commands = [QUIET, *once * AGAIN]
-        done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
+    analyse_unharmed("homefibers", "profile handle lookup --time 1s", tmp_path)
+
+
+def analyse_unharmed(name: str, what: str, folder: Path) -> None:
+    """A program is attached to, and analysed again and again: it is right, and all is out."""
+    with hazards.running(name, folder) as program:
+        commands = [QUIET, *[f"darc {what}", "continue", "darc stop"] * AGAIN]
+        done = debug(folder, None, (), commands, options=["-p", str(program.pid)])
         hazards.wait_until_let_go(program.pid)
         assert "every probe is out" in done.gdb
         program.check()

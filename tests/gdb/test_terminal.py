@@ -312,20 +312,20 @@ def test_the_terminal_is_closed_between_two_commands_of_a_script(
 ) -> None:
     """gdb notes it, and heeds it as soon as the program runs: no probe is to stand in it then, nor
     memory of darc's."""
-    mapped = sum(map(len, mappings_of(running.pid)))
+    mapped = mapped_bytes(running.pid)
     commands = [f"darc start handle {ENDLESS}", "continue"]
     commands.insert(before, "shell kill -HUP $PPID")
     done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
     let_go(running.pid)
     _, _, altered = altered_code(running.pid)
     assert altered == [], done.gdb
-    assert sum(map(len, mappings_of(running.pid))) - mapped <= 64 << 10, done.gdb
+    assert mapped_bytes(running.pid) - mapped <= 64 << 10, done.gdb
     assert running.finish() == 0
 
 
-def mappings_of(pid: int) -> list[range]:
-    """What is mapped in a process."""
-    return [range(one.start, one.end) for one in procfs.regions(pid)]
+def mapped_bytes(pid: int) -> int:
+    """How much is mapped in a process."""
+    return sum(one.end - one.start for one in procfs.regions(pid))
 
 
 @NEWEST_AT_NIGHT
