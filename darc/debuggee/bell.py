@@ -146,7 +146,7 @@ def own_pid_for(pid: int) -> int:
     """This process's id as process ``pid`` sees it; 0 where it does not (a container does not see
     what is outside)."""
     try:
-        same = (living.folder(pid) / "ns/pid").samefile("/proc/self/ns/pid")
+        same = living.look(pid, lambda its: (its / "ns/pid").samefile("/proc/self/ns/pid"))
     except OSError:
         return 0
     return os.getpid() if same else 0

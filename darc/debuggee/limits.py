@@ -90,10 +90,10 @@ def _memory_groups(pid: int) -> Iterator[Path]:
     """The folders of the cgroups that limit the process's memory, inner before outer, as far as
     they can be seen from here: a container shows its own at the root."""
     try:
-        lines = (living.folder(pid) / "cgroup").read_text(errors="replace").splitlines()
+        text = living.look(pid, lambda its: (its / "cgroup").read_text(errors="replace"))
     except OSError:
         return
-    for line in lines:
+    for line in text.splitlines():
         _, kinds, path = line.split(":", 2)
         if kinds and "memory" not in kinds.split(","):
             continue

@@ -38,10 +38,14 @@ def regions(pid: int) -> tuple[Region, ...]:
         TargetError: it is gone, or it may not be read.
     """
     try:
-        text = (living.folder(pid) / "maps").read_text(errors="surrogateescape")
+        text = os.fsdecode(living.look(pid, _maps))
     except OSError as error:
         raise TargetError(f"cannot read the mappings of process {pid}: {why(error)}") from None
     return _regions(text)
+
+
+def _maps(its: Path) -> bytes:
+    return (its / "maps").read_bytes()
 
 
 def why(error: OSError) -> str:
@@ -140,7 +144,7 @@ def may_read_pointer(pid: int) -> bool:
 def _told(pid: int, what: int) -> int | None:
     """A word that the kernel has told the program at its begin (``getauxval(3)``)."""
     try:
-        words = (living.folder(pid) / "auxv").read_bytes()
+        words = living.look(pid, lambda its: (its / "auxv").read_bytes())
     except OSError:
         return None
     return dict(struct.iter_unpack("<QQ", words[: len(words) // 16 * 16])).get(what)
@@ -148,16 +152,24 @@ def _told(pid: int, what: int) -> int | None:
 
 def status(pid: int, thread: int | None = None) -> dict[str, str]:
     """Fields of ``/proc/PID/status`` (or of one thread's); empty when it is gone."""
-    its = living.folder(pid) if thread is None else Path(f"/proc/{pid}/task/{thread}")
-    return fields(its / "status", ":\t")
+    try:
+        if thread is None:
+            return living.look(pid, lambda its: _fields(its / "status", ":\t"))
+        return _fields(Path(f"/proc/{pid}/task/{thread}/status"), ":\t")
+    except OSError:
+        return {}
 
 
 def fields(file: Path, separator: str) -> dict[str, str]:
     """Name and value of each line that has the separator; none where the file cannot be read."""
     try:
-        lines = file.read_text(errors="replace").splitlines()
+        return _fields(file, separator)
     except OSError:
         return {}
+
+
+def _fields(file: Path, separator: str) -> dict[str, str]:
+    lines = file.read_text(errors="replace").splitlines()
     pairs = (line.partition(separator) for line in lines)
     return {name: value for name, found, value in pairs if found}
 
@@ -167,7 +179,7 @@ def limits(pid: int) -> dict[str, int]:
     or not told."""
     found = {}
     try:
-        lines = (living.folder(pid) / "limits").read_text().splitlines()
+        lines = living.look(pid, lambda its: (its / "limits").read_text()).splitlines()
     except OSError:
         return {}
     for line in lines[1:]:
@@ -186,11 +198,11 @@ def flags(pid: int, address: int) -> frozenset[str]:
     """What the kernel notes of the mapping at ``address`` (``VmFlags``, as "lo" for locked); empty
     where it does not tell."""
     try:
-        lines = (living.folder(pid) / "smaps").read_text(errors="replace").splitlines()
+        text = living.look(pid, lambda its: (its / "smaps").read_text(errors="replace"))
     except OSError:
         return frozenset()
     here = False
-    for line in lines:
+    for line in text.splitlines():
         first = line.split(" ", 1)[0]
         if line.startswith("VmFlags:") and here:
             return frozenset(line.split()[1:])
@@ -288,7 +300,7 @@ def is_traced_and_stopped(pid: int) -> bool:
 
 def is_held(pid: int) -> bool:
     """Whether a process stands still, for its debugger or for a signal."""
-    return living.state(pid, living.speaker(pid)) in ("t", "T")
+    return _state(pid) in ("t", "T")
 
 
 def tracer(pid: int) -> int:
@@ -312,7 +324,7 @@ def thread_called(pid: int, own: int) -> int | None:
 def mapped(pid: int) -> bytes | None:
     """The mappings of a process as the kernel lists them; ``None``: it is gone."""
     try:
-        return (living.folder(pid) / "maps").read_bytes()
+        return living.look(pid, _maps)
     except OSError:
         return None
 
@@ -341,7 +353,12 @@ def _passes_on(terminal: int) -> bool:
 
 def is_gone(pid: int) -> bool:
     """Whether a process has ended, though its debugger may not have looked yet."""
-    return living.state(pid, living.speaker(pid)) in living.ENDED
+    return _state(pid) in living.ENDED
+
+
+def _state(pid: int) -> str:
+    """That of a thread that speaks for the process."""
+    return living.look(pid, lambda its: living.state(pid, int(its.name)))
 
 
 def runs_without(pid: int, address: int, code: bytes) -> bool:
@@ -488,7 +505,7 @@ def _is_containers(pid: int, filters: int) -> bool:
     ids = status(pid).get("NSpid", "").split()
     if len(ids) < 2:
         return False
-    first = fields(living.folder(pid) / "root/proc/1/status", ":\t")
+    first = living.look(pid, lambda its: fields(its / "root/proc/1/status", ":\t"))
     return ids[-1] == "1" or first.get("Seccomp_filters", "").strip() == str(filters)
 
 
@@ -507,7 +524,7 @@ def _filters(pid: int) -> int | None:
 def file(pid: int) -> str:
     """The file that a process executes; empty where that is not told."""
     try:
-        return str((living.folder(pid) / "exe").readlink())
+        return str(living.look(pid, lambda its: (its / "exe").readlink()))
     except OSError:
         return ""
 
@@ -573,7 +590,9 @@ class MemoryFile:
 
     def __init__(self, pid: int) -> None:
         try:
-            self._fd = os.open(living.folder(pid) / "mem", os.O_RDWR | os.O_CLOEXEC)
+            self._fd = living.look(
+                pid, lambda its: os.open(its / "mem", os.O_RDWR | os.O_CLOEXEC), os.close
+            )
         except OSError as error:
             raise TargetError(f"cannot open the memory of process {pid}: {why(error)}") from None
 

@@ -25,11 +25,11 @@ def _cpu_group(pid: int) -> tuple[Path, ...]:
     """Where the kernel tells how long the process was kept waiting by a quota: a file for its group
     and for each above it that is seen from here."""
     try:
-        lines = (living.folder(pid) / "cgroup").read_text(errors="replace").splitlines()
+        text = living.look(pid, lambda its: (its / "cgroup").read_text(errors="replace"))
     except OSError:
         return ()
     found = []
-    for line in lines:
+    for line in text.splitlines():
         _, kinds, name = line.split(":", 2)
         kind = "cpu" if "cpu" in kinds.split(",") else ""
         if kinds and not kind:

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from io import FileIO
 from pathlib import Path
 
 from darc.debuggee.procfs import MemoryFile, why
@@ -79,11 +80,15 @@ def own_pages(pid: int, parts: Iterable[range], *, shared: bool = False) -> Iter
         TargetError: the kernel does not tell.
     """
     try:
-        with (living.folder(pid) / "pagemap").open("rb", buffering=0) as file:
+        with living.look(pid, _page_map, FileIO.close) as file:
             for part in parts:
                 yield from _own(file.fileno(), part, shared)
     except OSError as error:
         raise TargetError(f"cannot read the page map of process {pid}: {why(error)}") from None
+
+
+def _page_map(its: Path) -> FileIO:
+    return (its / "pagemap").open("rb", buffering=0)
 
 
 def _own(pagemap: int, part: range, shared: bool) -> list[range]:

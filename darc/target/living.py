@@ -8,7 +8,9 @@ has all of them. What is read of a process goes through :func:`folder`.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 ENDED = ("", "Z", "X")
 """The states of a thread that is no more (``proc_pid_stat(5)``)."""
@@ -80,12 +82,51 @@ def tasks(pid: int) -> list[int]:
 
 
 def speaker(pid: int) -> int:
-    """The thread whose folder tells of the process: the first one, or another one that lives."""
-    if state(pid, pid) in ENDED:
-        return next((task for task in threads(pid) if state(pid, task) not in ENDED), pid)
+    """The thread whose folder tells of the process: the first one, or another one that lives. They
+    may end while they are looked at, and leave others behind."""
+    found: list[int] = []
+    while state(pid, pid) in ENDED:
+        before, found = found, threads(pid)
+        living = (task for task in found if state(pid, task) not in ENDED)
+        if (one := next(living, None)) is not None:
+            return one
+        if found == before:
+            break
     return pid
 
 
 def folder(pid: int) -> Path:
-    """Where ``/proc`` tells of a process: of its memory, its files, who traces it."""
+    """Where ``/proc`` tells of a process: of its memory, its files, who traces it. Whoever reads
+    there does so by :func:`look`."""
     return Path(f"/proc/{speaker(pid)}")
+
+
+Found = TypeVar("Found")
+
+
+def look(
+    pid: int, at: Callable[[Path], Found], drop: Callable[[Found], object] | None = None
+) -> Found:
+    """What is found in a process's :func:`folder`. Where the thread whose folder it is ends
+    meanwhile, nothing may be there, or nothing of the process: it is looked ``at`` again in that of
+    another one, and what was found is to be ``drop``-ped.
+
+    Raises:
+        OSError: as ``at`` does.
+    """
+    while True:
+        thread = speaker(pid)
+        try:
+            found = at(Path(f"/proc/{thread}"))
+        except OSError:
+            if _still_speaks(pid, thread):
+                raise
+            continue
+        if _still_speaks(pid, thread):
+            return found
+        if drop is not None:
+            drop(found)
+
+
+def _still_speaks(pid: int, thread: int) -> bool:
+    return state(pid, thread) not in ENDED or speaker(pid) == thread

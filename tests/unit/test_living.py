@@ -12,7 +12,7 @@ import pytest
 from darc.debuggee import procfs
 from darc.debuggee.wordscan import own_pages
 from darc.target import living
-from fixtures.build import build_leader
+from fixtures.build import build_leader, build_successors
 from tests.kills.programs import running
 from tests.waiting import wait_until
 
@@ -46,6 +46,32 @@ def test_the_process_is_read_as_before(pid: int) -> None:
     assert "VmSize" in procfs.status(pid)
     stack = next(r for r in procfs.regions(pid) if r.path == "[stack]")
     assert list(own_pages(pid, [range(stack.start, stack.end)]))
+
+
+def test_a_process_whose_threads_end_one_after_the_other() -> None:
+    """It lives all the time, and whatever is read of it is there."""
+    with subprocess.Popen([build_successors()], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            wait_until(lambda: living.state(process.pid, process.pid) == "Z")
+            for _ in range(1000):
+                assert_can_be_read(process.pid)
+        finally:
+            process.kill()
+            process.wait()
+        assert procfs.is_gone(process.pid)
+
+
+def assert_can_be_read(pid: int) -> None:
+    own = str(build_successors().resolve())
+    assert not procfs.is_gone(pid)
+    assert procfs.is_let_go(pid)
+    assert procfs.file(pid) == own
+    assert procfs.entry(pid)
+    (start,) = {one.start for one in procfs.regions(pid) if one.path == own and not one.offset}
+    with procfs.MemoryFile(pid) as memory:
+        assert memory.read(start, 4) == b"\x7fELF"
 
 
 def test_a_process_speaks_for_itself() -> None:
