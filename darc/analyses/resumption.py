@@ -23,7 +23,10 @@ from darc.saved.storage import SearchState, Stored
 from darc.search.contest import Contest
 from darc.search.descent import Descent
 
-_OF_BEFORE = "what of the peak's time causes explain is that of the run that was saved"
+_OF_BEFORE = (
+    "what of the peak's time causes explain is that of the run that was saved, and so are threads "
+    "and waits"
+)
 
 
 class Resumption:
@@ -42,6 +45,9 @@ class Resumption:
         """The votes for a decision that did not come."""
         self.in_peak = before.session.search.in_peak_calls if before is not None else 0
         """All calls inside the peak, in each of the runs."""
+        self.has_changed = False
+        """Whether f0's profile is another one than that of the session."""
+        self._changes: tuple[str, ...] = ()
 
     @property
     def waiting(self) -> Stored | None:
@@ -56,9 +62,10 @@ class Resumption:
         if before is None:
             return ()
         self._before = self.waiting
-        return tuple(
-            refit.compare(before.profile, profile.at_choice, before.slices, profile.slices)
-        )
+        both = before.profile, profile.at_choice, before.slices, profile.slices
+        notes, self.has_changed = refit.compare(*both), refit.has_changed(*both)
+        self._changes = notes if self.has_changed else ()
+        return notes
 
     def take_up(self, callees: Callees) -> refit.Fitted | None:
         """Builds below f0 what of the session's tree fits the program, whose ``callees`` are
@@ -102,9 +109,11 @@ class Resumption:
     def warnings(
         self, own: Sequence[str], ops: RoundOps, paths: Sequence[RootCausePath]
     ) -> tuple[str, ...]:
-        """The doubts; and whether what the ``paths`` explain is known of another run alone."""
+        """The doubts; what has changed since the session; and whether what the ``paths`` explain is
+        known of another run alone."""
         is_before = ops.kept is not None and ops.of_this_run is None
-        return (*self.doubts(own, ops), *((_OF_BEFORE,) if is_before and paths else ()))
+        of_before = (_OF_BEFORE,) if is_before and paths else ()
+        return (*self.doubts(own, ops), *self._changes, *of_before)
 
     def stored(
         self,

@@ -442,8 +442,13 @@ class RootCauses(Resumable):
     @property
     def _stands_as_saved(self) -> bool:
         """Whether there is nothing to find out in this run: what an earlier session has found
-        stands, and its ops told what that explains."""
-        if self._has_decided or not self.root.children or self._ops.of_this_run is not None:
+        stands, its ops told what that explains, and the function's calls are what they were."""
+        if (
+            self._resumption.has_changed
+            or self._has_decided
+            or not self.root.children
+            or self._ops.of_this_run is not None
+        ):
             return False
         return any(share_of(path, self._ops.kept) is not None for path in self._paths)
 

@@ -42,7 +42,8 @@ class RoundOps:
         self._own_back = own_back
         self._switches = switches
         self._root = root
-        self._kept = resumed.ops if resumed is not None else None
+        ops = resumed.ops if resumed is not None else None
+        self._kept = None if ops is None else replace(ops, of_saved_run=True)
         self._waits_of_file = resumed.waits if resumed is not None else {}
         self._is_of_file = True
         self._unwatched: KeptOps | None = None

@@ -327,6 +327,9 @@ class KeptOps:
     """Names of the threads that are told of, by their ids, where they are known,"""
     outsiders: Mapping[int, str] = field(default_factory=dict)
     """and of the other processes whose threads have those ids that are none of the program's."""
+    of_saved_run: bool = False
+    """Whether a session that is resumed has brought them: their threads may be no more, and what
+    is to be told of them is that run's."""
     sees_waits: bool = False
     """Whether their events tell what they waited for."""
     why_no_waits: str | None = None
@@ -362,6 +365,11 @@ class KeptOps:
             ops=tuple(op.with_nodes(copies) for op in self.ops),
             compared=frozenset(copies.get(node, node) for node in self.compared),
         )
+
+    def is_copy_of(self, other: KeptOps) -> bool:
+        """Whether both are the same ops, of the same run."""
+        spans = [[(op.start, op.end) for op in one.ops] for one in (self, other)]
+        return spans[0] == spans[1]
 
     def of(self, kept_as: OpClass) -> tuple[Op, ...]:
         """Those of one class."""

@@ -116,7 +116,7 @@ def compare(
         )
     if not before.bins or not now.bins:
         return tuple(notes)
-    changes = comparison.compare(before, now, slices_before, slices_now)
+    changes = _changes(before, now, slices_before, slices_now)
     resolution = math.gcd(before.resolution, now.resolution)
     shown = functools.partial(_change_text, now.coarsened(resolution))
     if changed := [change for change in changes if change.verdict is ChangeVerdict.CHANGED]:
@@ -131,6 +131,22 @@ def compare(
             f"{clearest.needed} calls in each run ('--start-ops {clearest.needed}')"
         )
     return tuple(notes)
+
+
+def has_changed(
+    before: Profile, now: Profile, slices_before: Slices = (), slices_now: Slices = ()
+) -> bool:
+    """Whether calls came, went or moved since the stored profile, beyond what chance explains."""
+    changes = _changes(before, now, slices_before, slices_now)
+    return any(change.verdict is ChangeVerdict.CHANGED for change in changes)
+
+
+def _changes(
+    before: Profile, now: Profile, slices_before: Slices, slices_now: Slices
+) -> Sequence[PeakChange]:
+    if not before.bins or not now.bins:
+        return ()
+    return comparison.compare(before, now, slices_before, slices_now)
 
 
 def _change_text(profile: Profile, change: PeakChange) -> str:

@@ -10,7 +10,7 @@ from darc.model.contrast import CallRow, Contrast, Figures
 from darc.model.ops import OffReason
 from darc.model.profile import format_cycles
 from darc.views.style import Style, write
-from darc.views.waitsview import quota_text
+from darc.views.waitsview import quota_text, saved_run_text
 from darc.views.words import Shown, columns, shorten
 
 SHOWN_ROWS = 20
@@ -61,6 +61,9 @@ def table(made: Contrast, style: Style) -> Shown:
         if ready and (quota := quota_text(side.kept)):
             lines.append(Text(f"{show(side.name)}: {quota}"))
             break
+    for side in (first, second):
+        if saved := saved_run_text(side.kept):
+            lines.append(Text(f"{show(side.name)}: {saved}"))
     if made.off is None:
         lines.append(Text("whether the threads ran or waited was not watched"))
     return write(lines, style)

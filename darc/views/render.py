@@ -43,6 +43,7 @@ from darc.views.waitsview import (
     is_processor_untold,
     processor_text,
     quota_text,
+    saved_run_text,
     waited_text,
 )
 from darc.views.words import (
@@ -279,6 +280,8 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     if not style.verbose:
         for line in lines:
             line.truncate(style.tree_width, overflow="ellipsis")
+    if (saved := saved_run_text(kept)) is not None:
+        lines.append(Text(saved))
     if quota is not None:  # before all that ran meanwhile, which is to blame for the rest alone
         lines.insert(1, Text(quota))
     if kept.why_no_wakers and any(one.kind is ObjectKind.CALL for one in waits.objects):

@@ -18,7 +18,7 @@ from darc.model.status import Status
 from darc.views.render import peak_name
 from darc.views.style import Style, write
 from darc.views.treeview import Show
-from darc.views.waitsview import quota_text
+from darc.views.waitsview import quota_text, saved_run_text
 from darc.views.words import Shown, calls_text, columns, counted_were, shorten
 
 SHOWN_CALLS = 40
@@ -130,6 +130,8 @@ def _kept_of(snapshot: Snapshot, kept: KeptOps) -> Iterator[str]:
             told = f"{count} of {seen} ops of {class_name(snapshot, kept_as)} are kept"
             is_apart = len(kept.sample(kept_as)) < count
             yield told + ("; the slowest is in no average" if is_apart else "")
+    if saved := saved_run_text(kept):
+        yield saved
     if quota := quota_text(kept):
         yield quota
     if kept.not_kept:

@@ -136,6 +136,11 @@ _LEAST_QUOTA = 0.01
 """Of the time without a processor: so much of a CPU quota's is told."""
 
 
+def saved_run_text(kept: KeptOps) -> str | None:
+    """That all that is told of the ops is another run's, if it is."""
+    return "all of this is of the run that was saved" if kept.of_saved_run else None
+
+
 def quota_text(kept: KeptOps | None) -> str | None:
     """How much of the time in which threads were ready their CPU quota was used up, if it was."""
     return quota_told(0.0 if kept is None else kept.quota_share)

@@ -282,6 +282,40 @@ def test_a_changed_distribution_is_told(tmp_path: Path) -> None:
     assert done.paths == [DEEP]
 
 
+def test_what_was_found_is_measured_anew_where_calls_take_longer(tmp_path: Path) -> None:
+    """It is said at the stop; what causes explain is of calls of this run, which can be compared
+    with those that were saved."""
+    first = run(tmp_path, build("deep"), 4000, *search(PEAK), "kill")
+    assert first.paths == [DEEP]
+    program = rebuild(tmp_path, "deep", lambda s: s.replace("300000 : 4", "1500000 : 4"))
+    done = run(
+        tmp_path, program, 4000, "darc resume s.json", "run", mark("compared"),
+        "darc compare s.json --format json -o c.json", REPORT,
+    )  # fmt: skip
+    assert done.paths == [DEEP], done.gdb
+    told = done.gdb.partition("<compared>")[0]
+    assert "the distribution has changed (EMD " in told
+    assert "the run that was saved" not in told
+    compared = json.loads((tmp_path / "c.json").read_text())
+    assert compared["first"]["cycles"] > 2 * compared["second"]["cycles"]
+
+
+def test_a_peak_that_is_gone_leaves_what_was_found_to_the_run_that_found_it(tmp_path: Path) -> None:
+    first = run(tmp_path, build("deep"), 4000, *search(PEAK), "kill")
+    assert first.paths == [DEEP]
+    program = rebuild(tmp_path, "deep", lambda s: s.replace("300000 : 4", "4 : 4"))
+    done = run(
+        tmp_path, program, 40000, *resume("--start-ops 1000"), mark("waits"), "darc ops",
+        mark("compared"), attempt("darc compare s.json"), mark("end"),
+    )  # fmt: skip
+    assert done.paths == [DEEP], done.gdb
+    told = done.gdb.partition("<waits>")[0]
+    assert "the distribution has changed (EMD " in told
+    assert "that of the run that was saved" in told
+    assert "all of this is of the run that was saved" in done.section("waits")
+    assert "s.json is what was resumed, and no other calls were kept" in done.section("compared")
+
+
 def test_a_session_holds_the_time_slices_of_its_profile(tmp_path: Path) -> None:
     options = "--start-time 300ms --peak >150us --max-depth 2"
     run(tmp_path, build("deep"), 400_000, *search(options))

@@ -161,6 +161,11 @@ def _both(app: Actions, arguments: Sequence[str]) -> tuple[Side, Side]:
         raise UsageError(
             f"{first.name} is compared with itself; name another peak or a saved session"
         )
+    if first.kept.of_saved_run and first.kept.is_copy_of(second.kept):
+        raise UsageError(
+            f"{second.name} is what was resumed, and no other calls were kept since: 'darc start' "
+            "keeps some of this run"
+        )
     f0 = [_f0(side) for side in (first, second)]
     if None not in f0 and f0[0] != f0[1]:
         raise UsageError(f"{first.name} is of {f0[0]}, and {second.name} of {f0[1]}")
