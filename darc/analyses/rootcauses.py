@@ -540,7 +540,7 @@ class RootCauses(Resumable):
 
     @classmethod
     def resumed(cls, stored: Stored) -> Callable[[Subject], RootCauses]:
-        return functools.partial(cls, resumed=from_session(stored))
+        return functools.partial(cls, resumed=from_session(stored).taken_up())
 
     def stored(self, alive: bool) -> Stored:
         self._ops.watch()

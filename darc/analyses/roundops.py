@@ -42,8 +42,7 @@ class RoundOps:
         self._own_back = own_back
         self._switches = switches
         self._root = root
-        ops = resumed.ops if resumed is not None else None
-        self._kept = None if ops is None else replace(ops, of_saved_run=True)
+        self._kept = resumed.ops if resumed is not None else None
         self._waits_of_file = resumed.waits if resumed is not None else {}
         self._is_of_file = True
         self._unwatched: KeptOps | None = None

@@ -6,7 +6,7 @@ These are the parts called ``ops``, ``waits`` and ``doubts``, which only it writ
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from darc.model.errors import FormatError
@@ -33,6 +33,11 @@ class SavedDescent:
     """Who kept these waiting, where that was watched."""
     doubts: tuple[str, ...] = ()
     """What users were told beside the paths."""
+
+    def taken_up(self) -> SavedDescent:
+        """The same for a search that goes on with it: its ops are of a run before."""
+        ops = None if self.ops is None else replace(self.ops, of_saved_run=True)
+        return replace(self, ops=ops)
 
     @property
     def others(self) -> dict[str, object]:
