@@ -64,7 +64,7 @@ class Resumption:
         self._before = self.waiting
         both = before.profile, profile.at_choice, before.slices, profile.slices
         notes, self.has_changed = refit.compare(*both), refit.has_changed(*both)
-        self._changes = notes if self.has_changed else ()
+        self._changes = notes
         return notes
 
     def take_up(self, callees: Callees) -> refit.Fitted | None:
@@ -109,7 +109,7 @@ class Resumption:
     def warnings(
         self, own: Sequence[str], ops: RoundOps, paths: Sequence[RootCausePath]
     ) -> tuple[str, ...]:
-        """The doubts; what has changed since the session; and whether what the ``paths`` explain is
+        """The doubts; what has changed since the session, or may have; and whether what the ``paths`` explain is
         known of another run alone."""
         is_before = ops.kept is not None and ops.of_this_run is None
         of_before = (_OF_BEFORE,) if is_before and paths else ()

@@ -285,7 +285,8 @@ def test_a_changed_distribution_is_told(tmp_path: Path) -> None:
 def test_what_was_found_is_measured_anew_where_calls_take_longer(tmp_path: Path) -> None:
     """It is said at the stop; what causes explain is of calls of this run, which can be compared
     with those that were saved."""
-    first = run(tmp_path, build("deep"), 4000, *search(PEAK), "kill")
+    enough = f"{PEAK} --start-ops 1000"
+    first = run(tmp_path, build("deep"), 4000, *search(enough), "kill")
     assert first.paths == [DEEP]
     program = rebuild(tmp_path, "deep", lambda s: s.replace("300000 : 4", "1500000 : 4"))
     done = run(
