@@ -46,7 +46,7 @@ class Resumption:
         self.in_peak = before.session.search.in_peak_calls if before is not None else 0
         """All calls inside the peak, in each of the runs."""
         self.has_changed = False
-        """Whether f0's profile is another one than that of the session."""
+        """Whether the calls of the peak are others than those of the session."""
         self._changes: tuple[str, ...] = ()
 
     @property
@@ -63,9 +63,10 @@ class Resumption:
             return ()
         self._before = self.waiting
         both = before.profile, profile.at_choice, before.slices, profile.slices
-        notes, self.has_changed = refit.compare(*both), refit.has_changed(*both)
-        self._changes = notes
-        return notes
+        if before.peak is not None:
+            self.has_changed = refit.has_changed(before.peak, *both)
+        self._changes = refit.compare(*both)
+        return self._changes
 
     def take_up(self, callees: Callees) -> refit.Fitted | None:
         """Builds below f0 what of the session's tree fits the program, whose ``callees`` are
@@ -109,8 +110,8 @@ class Resumption:
     def warnings(
         self, own: Sequence[str], ops: RoundOps, paths: Sequence[RootCausePath]
     ) -> tuple[str, ...]:
-        """The doubts; what has changed since the session, or may have; and whether what the ``paths`` explain is
-        known of another run alone."""
+        """The doubts; what has changed since the session, or may have; and whether what the
+        ``paths`` explain is known of another run alone."""
         is_before = ops.kept is not None and ops.of_this_run is None
         of_before = (_OF_BEFORE,) if is_before and paths else ()
         return (*self.doubts(own, ops), *self._changes, *of_before)

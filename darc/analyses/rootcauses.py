@@ -442,7 +442,7 @@ class RootCauses(Resumable):
     @property
     def _stands_as_saved(self) -> bool:
         """Whether there is nothing to find out in this run: what an earlier session has found
-        stands, its ops told what that explains, and the function's calls are what they were."""
+        stands, its ops told what that explains, and the peak's calls are what they were."""
         if (
             self._resumption.has_changed
             or self._has_decided

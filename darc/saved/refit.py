@@ -21,6 +21,7 @@ from darc.model.comparison import ChangeVerdict, PeakChange, Slices, emd
 from darc.model.errors import UsageError
 from darc.model.ftree import CallSite, Cut, Fnode, Function
 from darc.model.parameters import Parameters
+from darc.model.peaks import PeakRange
 from darc.model.profile import Profile, format_cycles, format_share, same_clock
 from darc.saved.storage import Stored
 from darc.search.contest import Contest
@@ -134,11 +135,23 @@ def compare(
 
 
 def has_changed(
-    before: Profile, now: Profile, slices_before: Slices = (), slices_now: Slices = ()
+    peak: PeakRange,
+    before: Profile,
+    now: Profile,
+    slices_before: Slices = (),
+    slices_now: Slices = (),
 ) -> bool:
-    """Whether calls came, went or moved since the stored profile, beyond what chance explains."""
-    changes = _changes(before, now, slices_before, slices_now)
-    return any(change.verdict is ChangeVerdict.CHANGED for change in changes)
+    """Whether calls of the ``peak`` of the stored profile came, went or moved since, beyond what
+    chance explains."""
+    coarse, fine = math.gcd(before.resolution, now.resolution), before.resolution
+    first = peak.first_bin * coarse // fine
+    last = math.inf if peak.last_bin is None else peak.last_bin * coarse // fine
+    return any(
+        change.verdict is ChangeVerdict.CHANGED
+        and change.peak.first_bin <= last
+        and change.peak.last_bin >= first
+        for change in _changes(before, now, slices_before, slices_now)
+    )
 
 
 def _changes(

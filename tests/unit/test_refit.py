@@ -370,6 +370,18 @@ def test_a_changed_distribution_is_told() -> None:
     assert ": 5 % of the calls before, 15.0 % now" in note
 
 
+def test_a_peak_has_changed_where_its_own_calls_have() -> None:
+    before, slow = profile({11: 950, 23: 50}), PeakRange(2, 20, None)
+    assert not refit.has_changed(slow, before, before)
+    assert not refit.has_changed(slow, before, profile({13: 950, 23: 50}))
+    assert refit.has_changed(slow, before, profile({11: 850, 23: 150}))
+    assert refit.has_changed(slow, before, profile({11: 950, 26: 50}))
+    assert refit.has_changed(slow, before, profile({11: 1000}))
+    finer = Profile(2, HZ, {22: 950, 46: 50}, 1000)
+    assert refit.has_changed(PeakRange(2, 44, 48), finer, profile({11: 850, 23: 150}))
+    assert not refit.has_changed(PeakRange(1, 22, 23), finer, profile({11: 960, 25: 40}))
+
+
 def test_what_too_few_calls_cannot_tell_is_told() -> None:
     (note,) = refit.compare(profile({11: 95, 23: 5}), profile({11: 94, 23: 6}))
     assert ": 5 % of the calls before, 6 % now: cannot tell whether" in note
