@@ -158,6 +158,14 @@ def symbol_spelling(raw: str) -> str:
     return rust_spelling(raw) or demangle_cxx(base_symbol(raw)) or raw
 
 
+def fitting(name: str, symbols: Iterable[str]) -> list[str]:
+    """Those of ``symbols`` that ``name`` stands for: that fit it as well as any."""
+    wanted = _spaceless(without_tags(name))
+    ranks = {symbol: _match(symbol, name, wanted) for symbol in symbols}
+    best = min((rank for rank in ranks.values() if rank is not None), default=None)
+    return [symbol for symbol, rank in ranks.items() if rank == best is not None]
+
+
 def _match(raw: str, name: str, wanted: str) -> int | None:
     """How well a symbol fits: 0 is best; ``None`` when it does not.
 

@@ -21,7 +21,9 @@ from darc.app.finding import Request
 from darc.app.options import Typed, options_of
 from darc.app.parameters import PARAMETERS, Parameter
 from darc.model.errors import DarcError, NotFoundError, UsageError
+from darc.model.functionset import FunctionSet
 from darc.model.parameters import OnFinish, Parameters, Probes
+from darc.model.part import parts_of
 from darc.model.values import choice, count
 from darc.saved import storage
 from darc.saved.descents import to_parts
@@ -29,6 +31,7 @@ from darc.saved.storage import Stored
 from darc.views.exporters import EXPORTERS
 from tests.fake_app import FakeApp
 from tests.unit import ops, samples
+from tests.unit.sets import row
 
 
 @pytest.fixture
@@ -309,6 +312,37 @@ def test_views(app: FakeApp, name: str, part: str) -> None:
     commands.run(app, name, "")
     assert len(app.shown) == 1
     assert part in app.shown[0]
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ("srv::Server::handle", "srv::Server::handle: 5 calls"),
+        ("handle", "srv::Server::handle: 5 calls"),
+        ("Server::handle", "srv::Server::handle: 5 calls"),
+        ("Cache::get", "Cache<int>::get: 6 calls"),
+        ("1", "srv::Server::handle: 5 calls"),
+        ("put", "there is no profile of put"),
+        ("get", "get names 2 functions: take one of Cache<int>::get, Store::get"),
+    ],
+)
+def test_a_row_is_called_as_a_search_for_it_would_be(typed: str, shown: str) -> None:
+    symbols = {
+        "_ZN3srv6Server6handleEv": "srv::Server::handle",
+        "_ZN5CacheIiE3getEv": "Cache<int>::get",
+        "_ZN5Store3getEv": "Store::get",
+    }
+    rows = [row(name, {20: 5 + at}) for at, name in enumerate(symbols.values())]
+    named = tuple(
+        dataclasses.replace(one, function=dataclasses.replace(one.function, symbol=symbol))
+        for one, symbol in zip(rows, symbols, strict=True)
+    )
+    app = FakeApp(samples.snapshot(parts=parts_of(FunctionSet(named))))
+    try:
+        commands.run(app, "histogram", typed)
+    except DarcError as error:
+        app.shown.append(str(error))
+    assert shown in app.shown[0]
 
 
 def test_report_takes_the_format_from_the_file_unless_it_is_given(

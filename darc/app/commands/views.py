@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from darc.app.commands.command import Actions, Command, Parsed, no_arguments, style_of
 from darc.app.options import Typed, number_in
-from darc.model.errors import UsageError
+from darc.code.spelling import ambiguous, fitting
+from darc.model.errors import AmbiguousError, UsageError
+from darc.model.functionprofile import FunctionProfile
 from darc.model.snapshot import Snapshot
 from darc.views import render
 from darc.views.exporters.text import status
@@ -42,14 +44,22 @@ def _parse_histogram(typed: Typed) -> Parsed:
 
 
 def _histogram(app: Actions, parsed: Parsed) -> None:
-    row: int | str | None = None
-    for one in parsed.arguments:
-        number = number_in(one)
-        row = one if number is None else number
     shown = app.snapshot()
-    if row is not None and not shown.profiles:
+    if parsed.arguments and not shown.profiles:
         shown = app.table() or shown  # that of an analysis before
-    app.emit(histogram(of_row(shown, row), style_of(app)))
+    rows = [_row(shown.profiles or (), typed) for typed in parsed.arguments]
+    app.emit(histogram(of_row(shown, rows[0] if rows else None), style_of(app)))
+
+
+def _row(profiles: Sequence[FunctionProfile], typed: str) -> int | str:
+    """Which one is typed: by its number, or by a name that a search for it would take, too."""
+    if (number := number_in(typed)) is not None:
+        return number
+    meant = fitting(typed, [one.function.symbol for one in profiles])
+    names = {one.function.name for one in profiles if one.function.symbol in meant}
+    if len(names) > 1:
+        raise AmbiguousError(ambiguous(typed, names))
+    return names.pop() if names else typed
 
 
 def _rows(app: Actions, prefix: str) -> list[str]:
