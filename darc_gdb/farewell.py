@@ -207,11 +207,20 @@ class Farewell:
     def _next(self) -> int | None:
         """A signal that has come; waits a moment for it."""
         if self._taken is None:
-            taken = signal.sigtimedwait(SIGNALS, _LOOK_SECONDS)
-            found = self._handlers.noted if taken is None else taken.si_signo
+            taken = _awaited()
+            found = self._handlers.noted if taken is None else taken
             if found is not None:  # else the thread of the run before may have taken one
                 self._taken = found
         return self._taken
+
+
+def _awaited() -> int | None:
+    """One of the signals, if it comes within a moment. Where this process is stopped meanwhile for
+    longer than that (SIGSTOP, Ctrl-Z), Python tells of one that never came, with whatever number is
+    in memory that nobody has written (``signal_sigtimedwait_impl`` in ``Modules/signalmodule.c``
+    of 3.11)."""
+    taken = signal.sigtimedwait(SIGNALS, _LOOK_SECONDS)
+    return taken.si_signo if taken is not None and taken.si_signo in SIGNALS else None
 
 
 def _wait_until_it_runs(pid: int) -> None:

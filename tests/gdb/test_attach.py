@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import threading
@@ -15,8 +16,12 @@ from darc.debuggee import procfs
 from fixtures.build import build
 from tests.code import altered_code
 from tests.debugger import LOAD, PLAIN_GDB, REPORT, ROOT, Done, Server, debug, mark, server, tracer
+from tests.waiting import wait_until
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
+_SIGTIMEDWAIT = "128"
+"""The number of the system call by which darc waits for what ends gdb."""
+
 PATH = ("handle", "lookup", "burn")
 ANALYSE = ["darc start handle --peak >400us", "continue"]
 
@@ -97,6 +102,33 @@ def test_ctrl_c_in_the_middle(running: Server, tmp_path: Path) -> None:
     assert "??" not in done.section("bt")
     assert "profiling" in done.section("bt")
     assert done.paths == [PATH], done.gdb
+    assert running.finish() == 0
+
+
+def test_a_debugger_that_stood_still_for_a_while(running: Server, tmp_path: Path) -> None:
+    """As behind Ctrl-Z and fg: it goes on where it was, for longer than it waits for anything."""
+
+    def stand_still() -> None:
+        wait_until(lambda: tracer(running.pid) and awaits_signal(tracer(running.pid)))
+        gdb = tracer(running.pid)
+        for _ in range(3):
+            os.kill(gdb, signal.SIGSTOP)
+            wait_until(lambda: procfs.is_held(gdb))
+            time.sleep(0.5)
+            os.kill(gdb, signal.SIGCONT)
+            wait_until(lambda: awaits_signal(gdb))
+
+    def awaits_signal(gdb: int) -> bool:
+        return any(procfs.system_call(gdb, one) == _SIGTIMEDWAIT for one in procfs.threads(gdb))
+
+    holder = threading.Thread(target=stand_still, daemon=True)
+    holder.start()
+    start = "darc start handle --start-ops 100000000 --max-time 5s"
+    done = attach(tmp_path, running, [start, "continue", REPORT, "darc stop", "detach"])
+    holder.join()
+    assert done.report is not None, done.gdb
+    assert done.report["status"] == "peak not chosen", done.gdb
+    assert "Traceback" not in done.gdb
     assert running.finish() == 0
 
 
