@@ -56,7 +56,7 @@ $(STAMP): setup.cfg setup.py pyproject.toml requirements-dev.txt | packages
 	@touch $@
 
 $(AGENT): $(wildcard darc/agent/*.c darc/agent/*.h darc/agent/*.S darc/agent/*.ld) \
-		darc/debuggee/wordscan.c darc/code/callscan.c darc/agent/build.py | packages $(STAMP)
+		darc/debuggee/wordscan.c darc/code/callscan.c darc/code/symscan.c darc/agent/build.py | packages $(STAMP)
 	@$(PY) darc/agent/build.py
 	@touch $@
 	@echo 'setup: done; $(BIN)/darc-gdb and $(BIN)/darc-lldb are there'
@@ -156,7 +156,7 @@ fixtures: $(STAMP)
 	@$(PY) -m fixtures.build
 
 clean:
-	rm -rf build $(addprefix darc/agent/,agent.bin agent.elf layout.json) darc/debuggee/libwordscan.so darc/code/libcallscan.so
+	rm -rf build $(addprefix darc/agent/,agent.bin agent.elf layout.json) darc/debuggee/libwordscan.so darc/code/libcallscan.so darc/code/libsymscan.so
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 

@@ -24,7 +24,8 @@ from darc.code.frame_rule import FrameRule
 from darc.code.frames import FrameDescriptions
 from darc.code.headers import Headers
 from darc.code.modules import Module
-from darc.code.symbols import FunctionSymbols, Symbol
+from darc.code.symbols import FunctionSymbols, Listed, Ranked, readable
+from darc.code.symscans import Symbol
 from darc.model.errors import FormatError, UsageError
 from darc.target.target import Target
 
@@ -61,7 +62,10 @@ class _KernelSymbols(FunctionSymbols):
         self._values = values
         self._sizes = sizes
 
-    def _read(self) -> Iterator[Symbol]:
+    def _read(self) -> Listed:
+        return Listed(readable(self._ranked()))
+
+    def _ranked(self) -> Iterator[Ranked]:
         headers = self._headers
         section = headers.section(".symtab")
         if section is None:
@@ -78,7 +82,7 @@ class _KernelSymbols(FunctionSymbols):
                 self._sizes.setdefault(text, size)
             if index in executable and (kind == 2 or (kind == 0 and not text.startswith(".L"))):
                 rank = (kind == 0, len(text) - len(text.lstrip("_")), info >> 4 != 1, len(text))
-                yield Symbol(text, value, size, ifunc=False, exported=False, rank=rank)
+                yield rank, Symbol(text, value, size, ifunc=False, exported=False)
 
 
 class _OrcFrames(FrameDescriptions):

@@ -11,7 +11,8 @@ from pathlib import Path
 from darc.code.debug_file import DebugFile
 from darc.code.elf import Image
 from darc.code.headers import Segment, no_headers
-from darc.code.symbols import PADDING, FunctionSymbols, Symbol
+from darc.code.symbols import PADDING, FunctionSymbols, Listed, Ranked
+from darc.code.symscans import Symbol
 from darc.model.errors import FormatError, TargetError
 from kgdb.btf import Btf
 
@@ -47,16 +48,16 @@ class _ModuleSymbols(FunctionSymbols):
         super().__init__(headers, DebugFile(headers, Path("/")))
         len(self)
 
-    def _all_readable(self) -> list[Symbol]:
-        return list(self._read())
-
     def may_name(self, part: str) -> bool:
         return True
 
     def may_have(self, function: str) -> bool:
         return True
 
-    def _read(self) -> Iterator[Symbol]:
+    def _read(self) -> Listed:
+        return Listed(self._ranked())
+
+    def _ranked(self) -> Iterator[Ranked]:
         raw = self._read_memory(self._module.kallsyms, 24)
         table, count, names = struct.unpack("<QI4xQ", raw)
         rows = [*_SYMBOL.iter_unpack(self._read_memory(table, _SYMBOL.size * count))]
@@ -70,7 +71,7 @@ class _ModuleSymbols(FunctionSymbols):
             if text and not text.startswith((".L", *PADDING)):
                 rank = (info & 15 != _FUNCTION, info >> 4 != 1, len(text))
                 at = value - self._module.start
-                yield Symbol(text, at, size, ifunc=False, exported=False, rank=rank)
+                yield rank, Symbol(text, at, size, ifunc=False, exported=False)
 
     def _text(self, address: int, size: int) -> bytes:
         """As much of it as there is."""

@@ -20,10 +20,10 @@ def names_beginning(
     ``most`` there are so many and one more, of which the first two have no more in common than all
     that there are."""
     found: set[str] = set()
-    may_be = _filter(start)
+    may_be, part = _filter(start), max(_words(start), key=len, default="")
     common: str | None = None
     for symbols in files:
-        for symbol in symbols:
+        for symbol in symbols.holding(part) if part else symbols:
             name = _from(start, display_name(symbol.name)) if may_be(symbol.name) else None
             if name is None or len(name) > longest:
                 continue
@@ -60,16 +60,23 @@ def _filter(start: str) -> Callable[[str], bool]:
     """Whether a symbol can be one of ``start``, before it is demangled, which takes a hundred times
     as long. What is in a name is in its symbol, each part by its length (``4llvm``); only ``std``
     has a short form, and comes first."""
-    *scopes, last = start.split("::")
-    words = [word for word in (*scopes, last) if _WORD.fullmatch(word) and word not in _SHORT]
-    if last and ("operator" if scopes else "std").startswith(last):
-        words.remove(last)
+    *scopes, _ = start.split("::")
+    words = _words(start)
     first = scopes[0] if scopes else ""
     if not _WORD.fullmatch(first):
         return lambda symbol: all(word in symbol for word in words)
     length = f"{len(first)}{first}"
     begins = re.compile(rf"_Z[A-Zr]*(?:{length}|S)|_R" if first == "std" else rf"_Z.*{length}|_R")
     return lambda symbol: begins.match(symbol) is not None and all(w in symbol for w in words)
+
+
+def _words(start: str) -> list[str]:
+    """What the symbol of each name that begins with ``start`` has in it."""
+    *scopes, last = start.split("::")
+    words = [word for word in (*scopes, last) if _WORD.fullmatch(word) and word not in _SHORT]
+    if last and ("operator" if scopes else "std").startswith(last):
+        words.remove(last)
+    return words
 
 
 _SHORT = {"std", "allocator", "basic_string", "string", "istream", "ostream", "iostream"}

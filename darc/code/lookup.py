@@ -34,6 +34,9 @@ from darc.model.errors import (
 from darc.model.ftree import CallKind
 from darc.target.target import Target
 
+_FEW_NAMES = 4
+"""Of so many at one address each is looked for by itself."""
+
 
 class Lookup:
     """Looks up functions of ``program``; the debugger is asked where the symbols do not tell.
@@ -98,9 +101,11 @@ class Lookup:
         if module is None:
             return []
         own = tuple(module.image.symbols.names_at(entry - module.bias))
-        for symbol in module.image.symbols:
+        symbols = module.image.symbols
+        few = len(own) <= _FEW_NAMES
+        for symbol in (s for name in own for s in symbols.holding(name)) if few else symbols:
             if not symbol.name.startswith(own) or symbol.name in own:
-                continue  # of a hundred thousand all but a few
+                continue
             if base_symbol(symbol.name) in own and not is_cold_name(symbol.name):
                 found.setdefault(symbol.address + module.bias, symbol.name)
         for site in self._program.function(entry).sites:

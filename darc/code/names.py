@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from darc.code.demangle import display_name
 from darc.code.modules import Loaded, Module
 from darc.code.spelling import is_called
-from darc.code.symbols import Symbol
+from darc.code.symscans import Symbol
 from darc.model.ftree import Function
 
 _SIZELESS_REACH = 0x1000

@@ -77,10 +77,8 @@ def find_symbols(
     for symbols, bias in files:
         if "operator" not in name and not symbols.may_have(last):
             continue
-        for symbol in symbols:
+        for symbol in symbols if "operator" in name else symbols.holding(last):
             raw = symbol.name
-            if last not in raw and "operator" not in name:
-                continue
             if not needed.may_be_in(raw) or is_cold_name(raw):
                 continue
             if parts >= MANY and not needed.may_be_whole(raw):

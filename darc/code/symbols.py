@@ -1,8 +1,8 @@
 """The symbols of one ELF file: its functions, by their names and addresses.
 
-Tables are unpacked in one go, as pyelftools makes an object of each symbol and a library has
-100,000. A table is read when it is asked for: of most of a program's files none is. Addresses are
-the file's own.
+Tables are looked through by C (:mod:`darc.code.symscans`), as a program has up to millions of
+symbols, and is not to stand still while Python makes an object of each. A table is read when it is
+asked for: of most of a program's files none is. Addresses are the file's own.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ import bisect
 import contextlib
 import functools
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from darc.code.damaged import where_damaged
 from darc.code.debug_file import DebugFile
 from darc.code.gnu_hash import GnuHash
 from darc.code.headers import NOBITS, Headers, segment_at
+from darc.code.symscans import FunctionRows, Symbol, Table
 
 _FUNCTION_TYPES = {2, 10}  # STT_FUNC, STT_GNU_IFUNC
 _OBJECT_TYPE = 1  # STT_OBJECT
-_BINDINGS = {1: 0, 2: 1}
-"""How good names are by STB_GLOBAL and STB_WEAK."""
-
 _MOST_ENDS = 100
 """Of so many names that end alike each is looked at, which takes as long as reading them does."""
 
@@ -38,22 +35,6 @@ long as nothing but nops stands there, it is room like any other behind the func
 
 _LARGE_FUNCTION = 1 << 20
 """Bytes from which on a symbol's size is not believed without a look."""
-
-
-class Symbol(NamedTuple):
-    """A function's symbol. ``address`` and ``size`` in bytes, as the file has them. A file has up
-    to hundreds of thousands: a tuple is made in 0.4 µs, a frozen dataclass in 1.2."""
-
-    name: str
-    address: int
-    size: int
-    ifunc: bool
-    exported: bool
-    rank: tuple[int, ...]
-    is_old: bool = False
-    """Whether it is a version for programs that were linked long ago (``memcpy@GLIBC_2.2.5``)."""
-    has_type: bool = True
-    """Whether it says that it is a function's. Assembler by hand may leave that open."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +83,55 @@ class _Table:
         return False
 
 
-_MARKS = ("_end", "_start")
-"""Of symbols without a type: where a linker's script says that a section ends or begins."""
+Ranked = tuple[tuple[int, ...], Symbol]
+"""A symbol behind its rank among those of its address."""
+
+
+def readable(found: Iterator[Ranked]) -> list[Ranked]:
+    """As many as can be read: those before the damage, if there is any."""
+    read: list[Ranked] = []
+    with contextlib.suppress(Exception):  # see darc.code.damaged
+        for one in found:
+            read.append(one)
+    return read
+
+
+class Listed:
+    """Symbols that are made one by one, with a rank each; by address, the lowest rank first."""
+
+    def __init__(self, ranked: Iterable[Ranked]) -> None:
+        ordered = sorted(ranked, key=lambda one: (one[1].address, one[0]))
+        self._symbols = _without_padding([symbol for _, symbol in ordered])
+        self.addresses: Sequence[int] = [symbol.address for symbol in self._symbols]
+
+    def __len__(self) -> int:
+        return len(self._symbols)
+
+    def __getitem__(self, number: int) -> Symbol:
+        return self._symbols[number]
+
+    def __iter__(self) -> Iterator[Symbol]:
+        return iter(self._symbols)
+
+    def holding(self, part: bytes) -> Sequence[int]:
+        """As :meth:`darc.code.symscans.FunctionRows.holding`."""
+        text = part.decode("utf-8", "surrogateescape")
+        return [number for number, symbol in enumerate(self._symbols) if text in symbol.name]
+
+
+def _without_padding(symbols: list[Symbol]) -> list[Symbol]:
+    """``symbols`` without those of the room before functions."""
+    if not any(symbol.name.startswith(PADDING) for symbol in symbols):
+        return symbols
+    known = {(symbol.name, symbol.address) for symbol in symbols}
+
+    def is_room(symbol: Symbol) -> bool:
+        start = next(filter(symbol.name.startswith, PADDING), None)
+        if start is None:
+            return False
+        return (symbol.name.removeprefix(start), symbol.address + symbol.size) in known
+
+    return [symbol for symbol in symbols if not is_room(symbol)]
 
 
 class FunctionSymbols:
@@ -116,75 +144,39 @@ class FunctionSymbols:
         """Of :meth:`if_any`, which is asked the same for each analysis."""
 
     def __iter__(self) -> Iterator[Symbol]:
-        return iter(self._symbols)
+        """By address. Each is made anew, which takes seconds where there are a million: whoever
+        knows a part of the names asks :meth:`holding`."""
+        return map(self._sized, self._symbols)
 
     def __len__(self) -> int:
         return len(self._symbols)
 
     @functools.cached_property
-    def _symbols(self) -> list[Symbol]:
-        return sorted(_functions(self._all_readable()), key=lambda s: (s.address, s.rank))
+    @where_damaged(FunctionRows)
+    def _symbols(self) -> FunctionRows | Listed:
+        return self._read()
 
-    @functools.cached_property
-    def _addresses(self) -> list[int]:
-        return [s.address for s in self._symbols]
+    def _read(self) -> FunctionRows | Listed:
+        """All of them. What is no file of its own reads them otherwise."""
+        tables = [
+            Table(
+                rows=table.rows,
+                strings=table.strings,
+                versions=self._versions if table.section == ".dynsym" else b"",
+                code=table.code,
+                is_dynamic=table.section == ".dynsym",
+            )
+            for table in self._tables
+        ]
+        return FunctionRows(tables, [start.encode() for start in PADDING])
 
-    def _all_readable(self) -> list[Symbol]:
-        """As many as can be read."""
-        found: list[Symbol] = []
-        with contextlib.suppress(Exception):  # see darc.code.damaged
-            for symbol in self._read():
-                found.append(symbol)  # those before the damage are kept
-        return found
+    def _symbol(self, number: int) -> Symbol:
+        return self._sized(self._symbols[number])
 
-    def _read(self) -> Iterator[Symbol]:
-        seen: set[tuple[str, int]] = set()
-        exported = set()
-        for table in self._tables:
-            strings = table.strings
-            usable = len(table.rows) - len(table.rows) % 24
-            is_dynamic = table.section == ".dynsym"
-            versions = self._versions if is_dynamic else b""
-            for number, row in enumerate(struct.iter_unpack("<IBBHQQ", table.rows[:usable])):
-                name, info, _other, index, value, size = row
-                kind, binding = info & 15, info >> 4
-                if kind not in _FUNCTION_TYPES and not (kind == 0 and index in table.code and name):
-                    continue
-                if index == 0 or value == 0:
-                    continue
-                end = strings.find(b"\0", name)
-                text = strings[name:end].decode("utf-8", "surrogateescape")
-                is_old = versions[2 * number + 1 : 2 * number + 2] >= b"\x80"
-                if "@" in text:
-                    text, _mark, version = text.partition("@")
-                    is_old = is_old or not version.startswith("@")
-                called = text, value
-                if not text or called in seen:
-                    continue
-                seen.add(called)
-                if is_dynamic:
-                    exported.add(called)
-                is_exported = is_dynamic or called in exported
-                rank = (
-                    kind == 0,
-                    kind == 0 and text.endswith(_MARKS),
-                    not is_exported,
-                    len(text) - len(text.lstrip("_")),
-                    _BINDINGS.get(binding, 2),
-                    len(text),
-                )
-                if size > _LARGE_FUNCTION:
-                    size = self._room(value, size)
-                yield Symbol(
-                    text,
-                    value,
-                    size,
-                    ifunc=kind == 10,
-                    exported=is_exported,
-                    rank=rank,
-                    is_old=is_old,
-                    has_type=kind != 0,
-                )
+    def _sized(self, symbol: Symbol) -> Symbol:
+        if symbol.size <= _LARGE_FUNCTION:
+            return symbol
+        return symbol._replace(size=self._room(symbol.address, symbol.size))
 
     @functools.cached_property
     def _tables(self) -> list[_Table]:
@@ -209,6 +201,11 @@ class FunctionSymbols:
         segment = segment_at(self._headers.segments, address)
         return 0 if segment is None else min(size, segment.address + segment.size - address)
 
+    def holding(self, part: str) -> list[Symbol]:
+        """Those that have ``part`` in their names, by address."""
+        numbers = self._symbols.holding(part.encode("utf-8", "surrogateescape"))
+        return list(map(self._symbol, numbers))
+
     def may_name(self, part: str) -> bool:
         """Whether any symbol can have ``part`` in its name: asked before they are all unpacked."""
         wanted = part.encode("utf-8", "surrogateescape")
@@ -232,7 +229,7 @@ class FunctionSymbols:
                 or any(table.may_define(name.encode(), is_end=False) for name in asked[0])
                 for table in self._tables
             )
-        return self._symbols if self._answers[asked] else []
+        return list(self) if self._answers[asked] else []
 
     @where_damaged(False)
     def defines(self, name: str) -> bool:
@@ -251,13 +248,14 @@ class FunctionSymbols:
 
     def at(self, address: int) -> Symbol | None:
         """The best symbol whose extent holds ``address``."""
-        index = bisect.bisect_right(self._addresses, address) - 1
+        addresses = self._symbols.addresses
+        index = bisect.bisect_right(addresses, address) - 1
         if index < 0:
             return None
-        start = self._addresses[index]
-        first = bisect.bisect_left(self._addresses, start)
-        best = self._symbols[first]
-        sized = next((s for s in self._symbols[first : index + 1] if s.size), best)
+        start = addresses[index]
+        here = self.all_at(start)
+        best = here[0]
+        sized = next((s for s in here if s.size), best)
         if sized.size and address >= start + sized.size:
             return None
         if not sized.size and self._section_end(start) <= address:
@@ -281,9 +279,10 @@ class FunctionSymbols:
 
     def all_at(self, address: int) -> list[Symbol]:
         """Every symbol that stands exactly at ``address``, best first."""
-        first = bisect.bisect_left(self._addresses, address)
-        last = bisect.bisect_right(self._addresses, address)
-        return self._symbols[first:last]
+        addresses = self._symbols.addresses
+        first = bisect.bisect_left(addresses, address)
+        last = bisect.bisect_right(addresses, address, first)
+        return list(map(self._symbol, range(first, last)))
 
     def names_at(self, address: int) -> list[str]:
         """Every name that stands exactly at ``address``, best first."""
@@ -291,8 +290,9 @@ class FunctionSymbols:
 
     def next_above(self, address: int) -> int | None:
         """Address of the first symbol above ``address``."""
-        index = bisect.bisect_right(self._addresses, address)
-        return self._addresses[index] if index < len(self._addresses) else None
+        addresses = self._symbols.addresses
+        index = bisect.bisect_right(addresses, address)
+        return addresses[index] if index < len(addresses) else None
 
     @where_damaged(list)
     def exported(self, name: str) -> list[Symbol]:
@@ -309,7 +309,7 @@ class FunctionSymbols:
                 continue
             if info & 15 in _FUNCTION_TYPES and index and value:
                 is_late = info & 15 == 10
-                found.append(Symbol(name, value, size, ifunc=is_late, exported=True, rank=()))
+                found.append(Symbol(name, value, size, ifunc=is_late, exported=True))
         return found
 
     @functools.cached_property
@@ -350,19 +350,6 @@ class FunctionSymbols:
                     text = table.strings[name:end].decode("utf-8", "surrogateescape")
                     found[value] = (value, value + size, text.partition("@")[0])
         return sorted(found.values())
-
-
-def _functions(symbols: list[Symbol]) -> Iterator[Symbol]:
-    """``symbols`` without those of the room before functions."""
-    known: set[tuple[str, int]] | None = None
-    for symbol in symbols:
-        start = next(filter(symbol.name.startswith, PADDING), None)
-        if start is not None:
-            if known is None:
-                known = {(other.name, other.address) for other in symbols}
-            if (symbol.name.removeprefix(start), symbol.address + symbol.size) in known:
-                continue
-        yield symbol
 
 
 @where_damaged(None)

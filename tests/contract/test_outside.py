@@ -60,6 +60,7 @@ CALLERS_OF_C = {
     "darc/code/demangle.py": "the C++ runtime's demangler",
     "darc/code/jumps.py": "libcallscan",
     "darc/code/scans.py": "libcallscan",
+    "darc/code/symscans.py": "libsymscan, which is darc's",
     "darc/debuggee/bell.py": "signals to one thread, with a value",
     "darc/debuggee/clock.py": "a few instructions that read the time-stamp counter",
     "darc/debuggee/perf.py": "system calls that Python has not",

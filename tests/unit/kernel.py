@@ -9,7 +9,7 @@ from typing import cast
 from darc.code.frame_rule import FrameRule
 from darc.code.headers import Segment
 from darc.code.modules import Module
-from darc.code.symbols import Symbol
+from darc.code.symscans import Symbol
 from darc.model.errors import TargetError
 from darc.target.target import Target
 from kgdb.image import KernelImage, KernelModule
@@ -47,6 +47,9 @@ class Symbols(list[Symbol]):
     def may_have(self, function: str) -> bool:
         return any(function in symbol.name for symbol in self)
 
+    def holding(self, part: str) -> list[Symbol]:
+        return [symbol for symbol in self if part in symbol.name]
+
     def at(self, address: int) -> Symbol | None:
         return next((s for s in self if s.address <= address < s.address + s.size), None)
 
@@ -76,7 +79,7 @@ class Image:
         self.text = text
         self.symbols = Symbols(
             [
-                Symbol(name=n, address=at, size=size, ifunc=False, exported=False, rank=())
+                Symbol(name=n, address=at, size=size, ifunc=False, exported=False)
                 for n, (at, size) in symbols.items()
             ]
         )

@@ -16,7 +16,8 @@ from darc.code.lookup import Lookup
 from darc.code.modules import load_image
 from darc.code.program import Program
 from darc.code.spelling import Needed, ambiguous, find_symbols, near_names, symbol_spelling
-from darc.code.symbols import FunctionSymbols, Symbol
+from darc.code.symbols import FunctionSymbols
+from darc.code.symscans import Symbol
 from darc.model.errors import AmbiguousError, NotFoundError, UnsupportedError
 from darc.target.target import Target
 from tests.fake_target import FakeTarget, FakeWorld
@@ -33,11 +34,14 @@ class Named(list[Symbol]):
     def may_have(self, function: str) -> bool:
         return any(function in symbol.name for symbol in self)
 
+    def holding(self, part: str) -> list[Symbol]:
+        return [symbol for symbol in self if part in symbol.name]
+
 
 def found(name: str, *symbols: str) -> list[str]:
     named = Named(
         [
-            Symbol(name=s, address=16 * n, size=16, ifunc=False, exported=True, rank=())
+            Symbol(name=s, address=16 * n, size=16, ifunc=False, exported=True)
             for n, s in enumerate(symbols, 1)
         ]
     )
@@ -106,7 +110,7 @@ def test_a_long_search_tells_how_far_it_is() -> None:
     told: list[str] = []
     named = Named(
         [
-            Symbol(name=s, address=16 * n, size=16, ifunc=False, exported=True, rank=())
+            Symbol(name=s, address=16 * n, size=16, ifunc=False, exported=True)
             for n, s in enumerate(LAYERS, 1)
         ]
     )

@@ -25,7 +25,7 @@ from darc.code.callers import most_called
 from darc.code.live import NotNowError
 from darc.code.patterns import Chosen, choose, parse_patterns
 from darc.code.program import Program
-from darc.code.symbols import Symbol
+from darc.code.symscans import Symbol
 from darc.collectors import memberpads
 from darc.collectors.losses import Losses
 from darc.collectors.memberpads import CALLED_OFF, NO_TIME, MemberPads
@@ -73,7 +73,7 @@ class World:
 
     def __post_init__(self) -> None:
         made = [
-            Symbol(name=s, address=n, size=1, ifunc=False, exported=True, rank=())
+            Symbol(name=s, address=n, size=1, ifunc=False, exported=True)
             for n, s in enumerate(self.symbols, 0x10)
         ]
         module = SimpleNamespace(

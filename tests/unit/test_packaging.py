@@ -53,7 +53,11 @@ def test_wheel_carries_the_compiled_agent(tree: Path) -> None:
     }
     assert modules <= names
     assert {"darc/agent/agent.bin", "darc/agent/layout.json", "darc/py.typed"} <= names
-    assert {"darc/debuggee/libwordscan.so", "darc/code/libcallscan.so"} <= names
+    assert {
+        "darc/debuggee/libwordscan.so",
+        "darc/code/libcallscan.so",
+        "darc/code/libsymscan.so",
+    } <= names
     assert not [name for name in names if name.startswith(("tests", "fixtures", "build"))]
 
 
