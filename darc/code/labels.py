@@ -37,6 +37,8 @@ def is_label(program: Program, address: int) -> bool:
     if module is None:
         return False
     own = address - module.bias
+    if any(symbol.has_type for symbol in module.image.symbols.all_at(own)):
+        return False  # most are told so, without a look at the others
     if own not in _doubtful(module.image):
         return False
     if own in _called(module.image):
@@ -49,9 +51,15 @@ def is_label(program: Program, address: int) -> bool:
 @functools.lru_cache(maxsize=64)
 def _doubtful(image: Image) -> frozenset[int]:
     """Where no symbol has a type, and no frame information begins, as the file has it."""
-    known = {symbol.address for symbol in image.symbols if symbol.has_type}
-    known.update(image.frames.starts)
-    return frozenset({symbol.address for symbol in image.symbols} - known)
+    untyped = {symbol.address for symbol in image.symbols.untyped}
+    if not untyped:
+        return frozenset()
+    typed = {
+        address
+        for address in untyped
+        if any(symbol.has_type for symbol in image.symbols.all_at(address))
+    }
+    return frozenset(untyped - typed).difference(image.frames.starts)
 
 
 @functools.lru_cache(maxsize=64)

@@ -118,6 +118,10 @@ class Listed:
         text = part.decode("utf-8", "surrogateescape")
         return [number for number, symbol in enumerate(self._symbols) if text in symbol.name]
 
+    def untyped(self) -> Sequence[int]:
+        """As :meth:`darc.code.symscans.FunctionRows.untyped`."""
+        return [number for number, symbol in enumerate(self._symbols) if not symbol.has_type]
+
 
 def _without_padding(symbols: list[Symbol]) -> list[Symbol]:
     """``symbols`` without those of the room before functions."""
@@ -205,6 +209,11 @@ class FunctionSymbols:
         """Those that have ``part`` in their names, by address."""
         numbers = self._symbols.holding(part.encode("utf-8", "surrogateescape"))
         return list(map(self._symbol, numbers))
+
+    @property
+    def untyped(self) -> list[Symbol]:
+        """Those that do not say that they are functions', by address."""
+        return list(map(self._symbol, self._symbols.untyped()))
 
     def may_name(self, part: str) -> bool:
         """Whether any symbol can have ``part`` in its name: asked before they are all unpacked."""

@@ -18,6 +18,10 @@ _FOUND = struct.Struct("<QQQIIIIII")
 """``struct symbol`` of ``symscan.c``."""
 
 _WORDS = _FOUND.size // 8
+_FLAGS = 9
+"""Where the flags are in it, in words of four bytes."""
+
+_HAS_TYPE = 8
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Symbol(NamedTuple):
     """Whether it says that it is a function's. Assembler by hand may leave that open."""
 
 
-_TOLD = [tuple(bool(flags & bit) for bit in (1, 2, 4, 8)) for flags in range(16)]
+_TOLD = [tuple(bool(flags & bit) for bit in (1, 2, 4, _HAS_TYPE)) for flags in range(16)]
 """What a symbol says by the flags of ``symscan.c``, from ``ifunc`` on."""
 
 
@@ -87,6 +91,11 @@ class FunctionRows:
         numbers = (ctypes.c_uint32 * len(self))()
         count = _library().holding(self._raw, len(self), self._tables, part, len(part), numbers)
         return numbers[:count]
+
+    def untyped(self) -> Sequence[int]:
+        """The numbers of those that do not say that they are functions'."""
+        flags = memoryview(self._raw).cast("I")[_FLAGS :: 2 * _WORDS]
+        return [number for number, known in enumerate(flags) if not known & _HAS_TYPE]
 
     def _symbol(self, row: tuple[int, ...]) -> Symbol:
         address, size, _, name, length, table, flags, _, _ = row

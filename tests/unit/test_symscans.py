@@ -97,6 +97,7 @@ def test_each_name_is_there_once_and_the_best_is_first(
     for part in ("f", "_", "ng_o", "\udcff", "no such"):
         holding = found.holding(part.encode("utf-8", "surrogateescape"))
         assert [found[number] for number in holding] == [s for s in expected if part in s.name]
+    assert [found[number] for number in found.untyped()] == [s for s in expected if not s.has_type]
     places = {(symbol.name, symbol.address) for symbol in expected}
     left = [
         symbol
