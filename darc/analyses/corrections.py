@@ -8,6 +8,7 @@ them. And what could not be told apart while votes were counted is told of each 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 
 from darc.analyses.offvotes import (
@@ -21,7 +22,7 @@ from darc.analyses.offvotes import (
 )
 from darc.analyses.peakprofile import PeakProfile
 from darc.collectors.callees import is_others
-from darc.model.ftree import UNTOLD, Cause, Cut, Fnode, NodeState, RootCausePath
+from darc.model.ftree import Cause, Cut, Ending, Fnode, NodeState, RootCausePath, Unclear
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, Op, OpClass
 from darc.model.parameters import Loops, Parameters
 from darc.model.shares import share_of, slight, weigh
@@ -180,10 +181,9 @@ def tell_unheard(paths: Iterable[RootCausePath], kept: KeptOps | None, why: str)
     if sum(op.off is not None for op in sample) >= LEAST_FOR_ESTIMATES:
         return
     for path in paths:
-        ending, note = path.ending, path.ending.note or ""
-        if ending.cause is Cause.FUNCTION and ending.cut is None and UNTOLD not in note:
-            words = filter(None, (note, f"{UNTOLD}: {why}"))
-            path.nodes[-1].end = dataclasses.replace(ending, note="; ".join(words))
+        ending, how = path.ending, Unclear.HOW_SPENT
+        if ending.cause is Cause.FUNCTION and ending.cut is None and how not in ending.unclear:
+            path.nodes[-1].end = ending.noting(f"{how.value}: {why}", how)
 
 
 def _of_ready(counted: OffVotes) -> list[str]:
@@ -313,5 +313,4 @@ def tell_others(paths: Iterable[RootCausePath]) -> None:
             if is_others(child) and child not in path.nodes and child.called.ops
         ]
         if others and end.cut is not Cut.DEPTH:
-            words = [end.note or "", *(text for text in others if text not in (end.note or ""))]
-            last.end = dataclasses.replace(end, note="; ".join(filter(None, words)))
+            last.end = functools.reduce(Ending.noting, others, end)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from darc.model.ftree import UNTOLD, Cause, Ending, Fnode, RootCausePath, Totals
+from darc.model.ftree import Cause, Ending, Fnode, RootCausePath, Totals, Unclear
 from darc.model.offtimes import cycles_within
 from darc.model.ops import Off, OffReason, Op, Span
 from darc.model.profile import bin_of
@@ -235,7 +235,7 @@ def _plus(
 
 # ------------------------------------------------------------------- paths' ends
 
-UNTOLD_NOTE = f"{UNTOLD}: it was in no call that was kept whole"
+UNTOLD_NOTE = f"{Unclear.HOW_SPENT.value}: it was in no call that was kept whole"
 """Of a path that ends in a function's own time."""
 
 
@@ -360,15 +360,12 @@ def ending_of(
         return ending
     own = own_time(node, root, ops, rules)
     if not own.ops and any(op.off is not None for op in ops):
-        words = [text for text in (ending.note, UNTOLD_NOTE) if text]
-        return dataclasses.replace(ending, note="; ".join(words))
+        return ending.noting(UNTOLD_NOTE, Unclear.HOW_SPENT)
     cause = own.cause_beside_preemption if beside_preemption else own.cause
     if cause is Cause.FUNCTION:
         return ending
-    words = [text for text in (ending.note, note(own)) if text]
-    return dataclasses.replace(
-        ending, cause=cause, maxcount=own.won[cause], note="; ".join(words) or None
-    )
+    told = ending.noting(note(own))
+    return dataclasses.replace(told, cause=cause, maxcount=own.won[cause])
 
 
 # -------------------------------------------------------------------- conclusions

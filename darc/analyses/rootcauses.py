@@ -24,7 +24,6 @@ from darc.analyses.resumption import Resumption
 from darc.analyses.roundops import RoundOps
 from darc.analyses.runclock import RunClock
 from darc.analyses.secondlook import (
-    THEIRS,
     SecondLook,
     Untimed,
     for_breakpoints,
@@ -58,8 +57,6 @@ from darc.search.descent import (
     outcome,
 )
 from darc.search.endings import too_few, widening
-
-_CUT_SHORT = f"calls of it that take no pad were still being timed: {THEIRS}"
 
 _WHICH_NODES = Question(About.FTREE, "choose where to descend ('darc descend FNODE…')")
 
@@ -235,7 +232,7 @@ class RootCauses(Resumable):
         else:
             if self._second_look is None:
                 self._tell(widening(self._descent.under_way, self._descent.level))
-            self._close_up(_CUT_SHORT)
+            self._close_up(is_cut_short=True)
             self._status = early_status(self._descent.status, bool(self._paths))
 
     def close(self, status: Status, alive: bool) -> None:
@@ -251,7 +248,7 @@ class RootCauses(Resumable):
             if alive:
                 self._take_last_ops()
             looked_twice = self._second_look is not None
-            self._close_up(_CUT_SHORT)
+            self._close_up(is_cut_short=True)
             self._status = Status.FOUND if looked_twice and self._paths else status
 
     def fail(self) -> None:
@@ -488,7 +485,7 @@ class RootCauses(Resumable):
         assert self._descent is not None
         if explanation := self._descent.explain():
             self._note(explanation)
-        self._close_up(None)
+        self._close_up(is_cut_short=False)
         self._status = outcome(self._paths)
         return Step.END
 
@@ -496,9 +493,9 @@ class RootCauses(Resumable):
     def _paths(self) -> tuple[RootCausePath, ...]:
         return () if self._descent is None else self._descent.paths()
 
-    def _close_up(self, note: str | None) -> None:
+    def _close_up(self, *, is_cut_short: bool) -> None:
         """However it ends: corrects the paths that are known by then, and says what is to be known
-        of them. ``note`` is for those of a second look that had not ended again."""
+        of them."""
         self._ops.watch()
         self._tell(self._ops.notes)
         if self._is_gone:
@@ -508,7 +505,7 @@ class RootCauses(Resumable):
         if (unlike := self._profile.told_of_search(self._spec)) is not None:
             self._doubts.append(unlike)
         self._tell(self._descent.passed)
-        self._settle(note)
+        self._settle(is_cut_short=is_cut_short)
         self._correct()
         tell_untimed(self._untimed, self._collector.kind, self._why_no_breakpoints)
         tell_others(self._paths)
@@ -529,11 +526,11 @@ class RootCauses(Resumable):
         self._tell(found.notes)
         self._doubts += found.doubts
 
-    def _settle(self, note: str | None) -> None:
-        """A second look is over; ``note`` is for paths that had not ended again."""
+    def _settle(self, *, is_cut_short: bool) -> None:
+        """A second look is over."""
         if self._second_look is None:
             return
-        self._ops.forget(self._second_look.settle(note))
+        self._ops.forget(self._second_look.settle(is_cut_short=is_cut_short))
         self._second_look = None
 
     # ----------------------------------------------------------------- resuming

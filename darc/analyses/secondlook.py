@@ -6,12 +6,11 @@ these paths, and only where the time is long and f0 is called seldom.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from darc.collectors.callees import Callees, may_fall_back
 from darc.collectors.ways import kind_for_the_rest
-from darc.model.ftree import Fnode, NodeState, RootCausePath
+from darc.model.ftree import Fnode, NodeState, RootCausePath, Unclear
 from darc.model.parameters import Probes
 from darc.model.snapshot import SiteReport
 
@@ -22,8 +21,7 @@ asked for: some ten hits of gdb's."""
 MOST_CALLS_FOR_BREAKPOINTS = 500
 """Calls of f0 in a second up to which they do so: its hits stop the program a third of the time."""
 
-THEIRS = "the time may be theirs"
-"""What the note of such an ending says."""
+_CUT_SHORT = f"calls of it that take no pad were still being timed: {Unclear.WHOSE.value}"
 
 Untimed = Mapping[Fnode, Sequence[SiteReport]]
 """Of the last functions on paths: which of their calls took no probe."""
@@ -61,13 +59,14 @@ def tell_untimed(calls: Untimed, kind: Probes, why: str | None) -> None:
     """Paths that end above such calls say so in their endings. ``kind`` is how the others were
     timed; ``why`` says why breakpoints did not time these."""
     for node, missed in calls.items():
-        note = f"{len(missed)} of its calls could not be timed, {THEIRS}: {_first(missed)}"
+        whose = Unclear.WHOSE
+        note = f"{len(missed)} of its calls could not be timed, {whose.value}: {_first(missed)}"
         if (other := kind_for_the_rest(kind)) is not None:
             note += f"; '--probes {other.value}' can time them, if they take milliseconds"
         if why is not None:
             note += f"; darc did not by itself: {why}"
         assert node.end is not None
-        node.end = dataclasses.replace(node.end, note=note)
+        node.end = node.end.noting(note, whose)
 
 
 class SecondLook:
@@ -78,13 +77,14 @@ class SecondLook:
         """``calls`` are those that breakpoints time now."""
         self._before = {node: (node.end, node.decision) for node in calls if node.end is not None}
 
-    def settle(self, note: str | None) -> list[Fnode]:
-        """It is over: paths that do not go on end as they had before, those that had not ended
-        again with ``note``. Returns where paths go on into what only this look has timed."""
+    def settle(self, *, is_cut_short: bool) -> list[Fnode]:
+        """It is over: paths that do not go on end as they had before. Where it ``is_cut_short``,
+        those that had not ended again say so. Returns where paths go on into what only this look
+        has timed."""
         for node, (before, decision) in self._before.items():
             ended = [below for below in node.walk() if below.end is not None]
-            if not ended:
-                before = dataclasses.replace(before, note=note)
+            if not ended and is_cut_short:
+                before = before.noting(_CUT_SHORT, Unclear.WHOSE)
             if node in ended or not ended:
                 node.end, node.state = before, NodeState.ROOT_CAUSE
                 node.decision = decision

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from darc.analyses.offvotes import Rules, own_time
-from darc.analyses.secondlook import THEIRS
 from darc.analyses.why import (
     SuspectCauses,
     SuspectProfiles,
@@ -33,7 +32,7 @@ from darc.code.program import Program
 from darc.collectors.memberpads import CALLED_OFF, NO_TIME
 from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.model.errors import DarcError
-from darc.model.ftree import UNTOLD, Cause, Function
+from darc.model.ftree import Cause, Function, Unclear
 from darc.model.functionset import FunctionSet
 from darc.model.ops import LEAST_FOR_ESTIMATES, OpClass
 from darc.model.parameters import OnFinish, Parameters
@@ -531,13 +530,13 @@ class WhyPursuit(Pursuit):
         doubts += [
             f"whether {path.nodes[-1].function.name} ran or waited is not known"
             for path in first.paths
-            if UNTOLD in (path.ending.note or "")
+            if Unclear.HOW_SPENT in path.ending.unclear
             or (path.ending.cause is Cause.FUNCTION and not is_watched)
         ]
         doubts += [
-            f"calls of {path.nodes[-1].function.name} could not be timed: {THEIRS}"
+            f"calls of {path.nodes[-1].function.name} could not be timed: {Unclear.WHOSE.value}"
             for path in first.paths
-            if THEIRS in (path.ending.note or "")
+            if Unclear.WHOSE in path.ending.unclear
         ]
         if first.agreement < ENOUGH_VOTES:
             doubts.append(f"{first.agreement:.0%} of the votes agree".replace("%", " %"))
@@ -567,7 +566,7 @@ def _spent_alike(shown: Snapshot) -> float:
 
 def _is_cut_off(one: Answer) -> bool:
     """Whether one of its paths ends where the time may be that of calls that could not be timed."""
-    return any(THEIRS in (path.ending.note or "") for path in one.paths)
+    return any(Unclear.WHOSE in path.ending.unclear for path in one.paths)
 
 
 def _repeats(one: Answer, other: Answer) -> bool:

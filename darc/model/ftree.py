@@ -10,14 +10,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from darc.model.errors import NotFoundError
-
-UNTOLD = "whether it ran or waited is not known"
-"""What the note of an ending begins with, or has in it, where a function's own time is the cause
-and nobody knows what that was spent in."""
 
 
 class Cause(str, Enum):
@@ -176,6 +172,16 @@ class Cut(Enum):
     """Each level below has twice as many paths through the same functions."""
 
 
+class Unclear(Enum):
+    """What nobody knows of the own time in which a path ends, in the words that notes have for
+    it."""
+
+    HOW_SPENT = "whether it ran or waited is not known"
+    """By the function that it is of."""
+    WHOSE = "the time may be theirs"
+    """Calls of that function could not be timed."""
+
+
 @dataclass(frozen=True)
 class Ending:
     """How and why a root cause path ends at its last fnode."""
@@ -191,9 +197,19 @@ class Ending:
     loop_share: float | None = None
     """For a loop, the part (0 to 1) of the function's latency that these calls take."""
     note: str | None = None
-    """Anything that a reader must know besides. Nothing is decided by it."""
+    """Anything that a reader must know besides. Nothing is decided by what it says."""
     cut: Cut | None = None
     """Why the path ends before its end, where it does."""
+    unclear: frozenset[Unclear] = frozenset()
+    """What the note says that nobody knows."""
+
+    def noting(self, note: str | None, *unclear: Unclear) -> Ending:
+        """The same with that for a reader to know as well, if it is not told already, and what it
+        says that is ``unclear``."""
+        told = self.note or ""
+        if note and note not in told:
+            told = f"{told}; {note}" if told else note
+        return replace(self, note=told or None, unclear=self.unclear.union(unclear))
 
     @property
     def remark(self) -> str | None:

@@ -24,7 +24,6 @@ from darc.model.ftree import (
     CallKind,
     CallSite,
     Cause,
-    Cut,
     Decision,
     Ending,
     Fnode,
@@ -53,6 +52,7 @@ from darc.saved.checked import (
     written_bins,
 )
 from darc.saved.origins import origin
+from darc.saved.sentences import cut_in, unclear_in
 from darc.search.contest import Contest
 
 FORMAT = "darc session"
@@ -508,7 +508,8 @@ class _Reader:
         cause = read_choice(Cause, found["cause"], f"{where}.cause")
         callee, note = found["loop_callee"], found["note"]
         calls, share = found["loop_calls"], found["loop_share"]
-        cut, note = (None, None) if note is None else _cut_in(read_text(note, f"{where}.note"))
+        remark = None if note is None else read_text(note, f"{where}.note")
+        cut, note = (None, None) if remark is None else cut_in(remark)
         parts = (callee, calls, share)
         if any((part is None) == (cause is Cause.LOOP) for part in parts):
             damaged(where, "an ending with a callee, calls and share for loops alone")
@@ -520,6 +521,7 @@ class _Reader:
             loop_share=None if share is None else read_number(share, f"{where}.loop_share", 1.0),
             note=note,
             cut=cut,
+            unclear=unclear_in(remark or ""),
         )
 
     def contests(self, content: object, nodes: Sequence[Fnode]) -> tuple[Contest, ...]:
@@ -547,13 +549,3 @@ class _Reader:
                 contest.votes[child] = read_count(vote["votes"], f"{place}.votes")
                 contest.callee_totals[child] = self.totals(vote["totals"], f"{place}.totals")
         return tuple(contests.values())
-
-
-def _cut_in(remark: str) -> tuple[Cut | None, str | None]:
-    """What :attr:`~darc.model.ftree.Ending.remark` is made of."""
-    for cut in Cut:
-        if remark == cut.value:
-            return cut, None
-        if remark.startswith(f"{cut.value}; "):
-            return cut, remark.removeprefix(f"{cut.value}; ")
-    return None, remark

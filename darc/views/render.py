@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from darc.model.ftree import Cause, Ending, RootCausePath
+from darc.model.ftree import Cause, RootCausePath
 from darc.model.ops import ObjectKind
 from darc.model.parameters import MOST_CALLS
 from darc.model.peaks import PeakRange, choose_peak, far_right, far_right_text, least_calls, tail_of
@@ -121,7 +121,7 @@ def _too_late(status: Status, profile: Profile, spec: str) -> str:
 def paths(snapshot: Snapshot, style: Style) -> Shown:
     """The root cause paths, one ``darc: root cause of peak 3: a → b`` each; "" for none."""
     doubts = [Text(f"  {style.note(warning)}") for warning in snapshot.warnings]
-    if any(_is_of_targets(path.ending) for path in snapshot.paths):
+    if any(_is_of_targets(path) for path in snapshot.paths):
         doubts.append(Text(_TARGETS, "dim"))
     return write([*main_path_lines(snapshot, style), *doubts], style)
 
@@ -132,9 +132,10 @@ _TARGETS = (
 )
 
 
-def _is_of_targets(ending: Ending) -> bool:
-    """Whether it is in one of more targets than could be told apart."""
-    return ending.cause is Cause.UNTOLD and "targets of the call" in (ending.note or "")
+def _is_of_targets(path: RootCausePath) -> bool:
+    """Whether it ends in one of more targets of a call than could be told apart. (An interrupt is
+    none.)"""
+    return path.ending.cause is Cause.UNTOLD and not path.nodes[-1].is_interrupt
 
 
 def peak_name(peak: PeakRange) -> str:

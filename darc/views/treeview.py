@@ -10,7 +10,6 @@ from pathlib import PurePath
 from rich.text import Text
 
 from darc.model.ftree import (
-    UNTOLD,
     CallSite,
     Cause,
     Cut,
@@ -21,6 +20,7 @@ from darc.model.ftree import (
     NodeState,
     RootCausePath,
     Totals,
+    Unclear,
 )
 from darc.model.snapshot import KERNELS_HALF
 from darc.search.loops import LEAST_REPEATS, repeats, weight
@@ -167,7 +167,7 @@ def ending_text(function: str, ending: Ending, show: Show = name) -> str:
         else:
             text = f"loop: calls {callee} {times(ending.loop_calls)}{share}"
     else:
-        is_untold = UNTOLD in (ending.note or "")
+        is_untold = Unclear.HOW_SPENT in ending.unclear
         text = {
             Cause.FUNCTION: f"cause: {name} {'running or waiting' if is_untold else 'itself'}",
             Cause.LOOP: f"loop: short calls in {name}",

@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.analyses.offvotes import UNTOLD_NOTE, Rules, conclude, own_time, votes
-from darc.model.ftree import CallKind, CallSite, Cause, Cut, Ending, Fnode, Function, RootCausePath
+from darc.model.ftree import (
+    CallKind,
+    CallSite,
+    Cause,
+    Cut,
+    Ending,
+    Fnode,
+    Function,
+    RootCausePath,
+    Unclear,
+)
 from darc.model.offtimes import OffTimes, watched
 from darc.model.ops import KeptOps, Off, OffReason, Op, OpClass, Span, Sum
 from darc.model.status import Status
@@ -387,6 +397,7 @@ class TestEndings:
         for compared in (None, frozenset({tree.root})):
             ending = conclude([path], tree.root, ops, RULES, compared=compared).endings[tree.inner]
             assert (ending.cause, ending.note) == (Cause.FUNCTION, UNTOLD_NOTE)
+            assert ending.unclear == {Unclear.HOW_SPENT}
         unwatched = [dataclasses.replace(one, off=None) for one in ops]
         assert conclude([path], tree.root, unwatched, RULES).endings[tree.inner].note is None
 

@@ -430,6 +430,11 @@ def test_where_targets_are_not_told_apart_it_is_told_what_tells_them_apart() -> 
     last = render.paths(samples.snapshot(paths=(path, path)), PLAIN).splitlines()[-1]
     assert last.startswith("  'darc profile PATTERN', of what these targets are called, times each")
     assert "darc profile" not in render.paths(samples.snapshot(), PLAIN)
+    handlers = dataclasses.replace(samples.site(3), kind=CallKind.INTERRUPT)
+    interrupt = root.add_child(samples.function("other interrupts"), handlers)
+    ending = Ending(Cause.UNTOLD, 3, note="in one of more targets of the call, an interrupt's")
+    path = RootCausePath((root, interrupt), ending)
+    assert "darc profile" not in render.paths(samples.snapshot(paths=(path,)), PLAIN)
 
 
 def test_a_path_that_was_cut_off_does_not_blame_its_last_function() -> None:

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from darc.analyses.secondlook import SecondLook, for_breakpoints, tell_untimed, why_not
-from darc.model.ftree import Cause, Ending, Fnode, NodeState, Totals
+from darc.model.ftree import Cause, Ending, Fnode, NodeState, Totals, Unclear
 from darc.model.parameters import Probes
 from darc.model.snapshot import SiteReport, SiteState
 from tests.unit import samples
@@ -75,7 +75,7 @@ def test_a_path_that_goes_no_further_ends_as_before() -> None:
     before, decision = node.end, node.decision
     look = SecondLook({node: [UNTIMED]})
     node.end, node.state, node.decision = Ending(Cause.FUNCTION, 3), NodeState.ANALYSIS, None
-    look.settle("cut short")
+    look.settle(is_cut_short=True)
     assert (node.end, node.state, node.decision) == (before, NodeState.ROOT_CAUSE, decision)
 
 
@@ -85,8 +85,9 @@ def test_a_path_that_had_not_ended_again_says_so() -> None:
     assert before is not None
     look = SecondLook({node: [UNTIMED]})
     node.end = None
-    look.settle("cut short")
-    assert node.end == dataclasses.replace(before, note="cut short")
+    look.settle(is_cut_short=True)
+    note = "calls of it that take no pad were still being timed: the time may be theirs"
+    assert node.end == dataclasses.replace(before, note=note, unclear=frozenset({Unclear.WHOSE}))
 
 
 def test_a_path_that_goes_on_ends_below() -> None:
@@ -94,7 +95,7 @@ def test_a_path_that_goes_on_ends_below() -> None:
     look = SecondLook({node: [UNTIMED]})
     below = node.add_child(samples.function("plugin_run"), samples.site(50))
     node.end, below.end = None, Ending(Cause.FUNCTION, 19)
-    look.settle(None)
+    look.settle(is_cut_short=False)
     assert (node.end, below.end) == (None, Ending(Cause.FUNCTION, 19))
 
 

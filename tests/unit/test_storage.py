@@ -24,6 +24,7 @@ from darc.model.ftree import (
     Function,
     NodeState,
     Totals,
+    Unclear,
 )
 from darc.model.ops import KeptOps, ObjectKind, OpClass, Span, Sum
 from darc.model.parameters import MAX_DEPTH, OnFinish, Parameters, Probes
@@ -69,6 +70,15 @@ CUTS = st.none() | st.sampled_from(Cut)
 ENDINGS = st.builds(Ending, PLAIN, COUNTS, note=NOTES, cut=CUTS) | LOOPS
 
 
+def unclear(ending: Ending, what: set[Unclear]) -> Ending:
+    """The same, of which something is not known."""
+    for one in what:
+        ending = ending.noting(f"it is {one.value}: …", one)
+    return ending
+
+
+UNCLEAR = st.builds(unclear, ENDINGS, st.sets(st.sampled_from(Unclear)))
+
 PATHS = st.lists(TEXTS, max_size=3).map(tuple)
 HOLDERS = st.builds(
     Holder, st.sampled_from(Role), TEXTS, PATHS, COUNTS, COUNTS, st.lists(COUNTS).map(tuple)
@@ -105,7 +115,7 @@ def sessions(draw: st.DrawFn) -> Stored:
         node.maxcount, node.self_maxcount = draw(COUNTS), draw(COUNTS)
         node.totals, node.called = draw(TOTALS), draw(TOTALS)
         node.decision = draw(st.none() | DECISIONS)
-        node.end = draw(st.none() | ENDINGS)
+        node.end = draw(st.none() | UNCLEAR)
         if draw(st.booleans()):
             totals = draw(TOTALS)
             contests.append(

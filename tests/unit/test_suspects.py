@@ -12,14 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.analyses.offvotes import UNTOLD_NOTE
-from darc.analyses.secondlook import THEIRS
 from darc.analyses.why import SuspectProfiles, idle_in
 from darc.app.whypursuit import WhyPursuit
 from darc.code.callers import CallCounts, too_many
 from darc.collectors.memberpads import CALLED_OFF, NO_TIME
 from darc.collectors.set_collector import MOST_FUNCTIONS
-from darc.model.ftree import Cause, Decision, Ending, Fnode, RootCausePath, Totals
+from darc.model.ftree import Cause, Decision, Ending, Fnode, RootCausePath, Totals, Unclear
 from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import FunctionSet, ranked
 from darc.model.ops import KeptOps, ObjectKind, Off, OffReason, Op, OpClass, Sum
@@ -796,7 +794,9 @@ def spent(stops: int) -> ProgramFigures:
     return ProgramFigures(stops=stops, stopped_seconds=stops / 4, longest_stop=stops / 8)
 
 
-def search(pursuit: WhyPursuit, *names: str, note: str | None = None) -> tuple[Session, Snapshot]:
+def search(
+    pursuit: WhyPursuit, *names: str, unclear: Sequence[Unclear] = ()
+) -> tuple[Session, Snapshot]:
     """The next search, of ``names[0]``, which finds that path, in three stops."""
     following = pursuit.next()
     assert following is not None
@@ -805,7 +805,7 @@ def search(pursuit: WhyPursuit, *names: str, note: str | None = None) -> tuple[S
     assert following[0] == places[names[0]]
     for name in names[1:]:
         nodes.append(nodes[-1].add_child(function(name, places.get(name, 4096)), None))
-    path = RootCausePath(tuple(nodes), Ending(Cause.BLOCKED, 20, note=note))
+    path = RootCausePath(tuple(nodes), Ending(Cause.BLOCKED, 20, unclear=frozenset(unclear)))
     found = Snapshot(
         names[0], Status.FOUND, Probes.PAD, ftree=nodes[0], paths=(path,), program=spent(3)
     )
@@ -864,11 +864,11 @@ def test_two_that_have_nothing_to_do_with_each_other_are_two() -> None:
 def test_of_the_same_slow_calls_the_answer_that_looked_into_all_is_the_first(slow: int) -> None:
     """The other one's path ends where calls could not be timed; of other calls, it stays first."""
     pursuit = profiled(of(row("log_line", {**SLOW, 24: slow + 1}), row("serve", SLOW)))
-    search(pursuit, "log_line", "run", note=f"1 of its calls could not be timed, {THEIRS}: …")
+    search(pursuit, "log_line", "run", unclear=[Unclear.WHOSE])
     last = search(pursuit, "serve", "write")
     known = pursuit.known(*last)
     assert told(known) == (["serve", "log_line"] if slow == 30 else ["log_line", "serve"])
-    assert any(THEIRS in one for one in known.reasons) == (slow != 30)
+    assert any("the time may be theirs" in one for one in known.reasons) == (slow != 30)
 
 
 @pytest.mark.parametrize(("waited", "part"), [(20, 1.0), (11, 0.55)])
@@ -971,23 +971,23 @@ def test_who_is_throttled_is_not_said_to_wait_for_others(quota: int, is_told: bo
 
 
 @pytest.mark.parametrize(
-    ("note", "reason"),
+    ("unclear", "reason"),
     [
-        (None, None),
-        (UNTOLD_NOTE, "whether read ran or waited is not known"),
-        (
-            f"3 of its calls could not be timed, {THEIRS}: …",
-            f"calls of read could not be timed: {THEIRS}",
-        ),
+        (set(), None),
+        ({Unclear.HOW_SPENT}, "whether read ran or waited is not known"),
+        ({Unclear.WHOSE}, "calls of read could not be timed: the time may be theirs"),
     ],
 )
-def test_of_whom_not_all_is_known_is_no_sure_answer(note: str | None, reason: str | None) -> None:
+def test_of_whom_not_all_is_known_is_no_sure_answer(
+    unclear: set[Unclear], reason: str | None
+) -> None:
+    """Whatever words the note has for it."""
     pursuit = profiled(of(row("serve", SLOW)))
     following = pursuit.next()
     assert following is not None
     root = Fnode(function("serve", following[0]))
     (read,) = voted(root, 20, read=20)
-    path = RootCausePath((root, read), Ending(Cause.FUNCTION, 20, note=note))
+    path = RootCausePath((root, read), Ending(Cause.FUNCTION, 20, unclear=frozenset(unclear)))
     kept = KeptOps(HZ, (made_op(1, OpClass.IN_PEAK, 1000, off=()),))
     found = Snapshot("serve", Status.FOUND, Probes.PAD, ftree=root, paths=(path,), ops=kept)
     session = session_of(None, root)
