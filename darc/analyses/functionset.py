@@ -16,6 +16,7 @@ from darc.model.errors import UsageError
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import TOP, FunctionSet, ranked
+from darc.model.leftout import LeftOut
 from darc.model.part import parts_of
 from darc.model.profile import Profile, longer_time
 from darc.model.slices import TimeSlices, less
@@ -70,7 +71,7 @@ class FunctionProfiles(Analysis):
         seconds: float,
         top: int = TOP,
         every: float | None = None,
-        left_out: Sequence[tuple[Function, str]] = (),
+        left_out: Sequence[tuple[Function, LeftOut]] = (),
     ) -> None:
         super().__init__(subject)
         timed = that_times_sets(subject.collector)
@@ -291,7 +292,8 @@ class FunctionProfiles(Analysis):
         ]
         seen = {row.function.address for row in rows}
         unmeasured = self._set.counting.unmeasured(counts).items()
-        out = {f: why for f, why in unmeasured if f.address not in seen} | pads.left_out
+        out = {f: LeftOut(why) for f, why in unmeasured if f.address not in seen}
+        out |= pads.left_out
         self._probed = len(seen | {f.address for f in pads.functions if f not in pads.left_out})
         self._known = FunctionSet(
             rows=ranked(rows),

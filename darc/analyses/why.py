@@ -14,6 +14,7 @@ from darc.analyses.rootcauses import RootCauses
 from darc.collectors.manyduties import that_times_sets
 from darc.collectors.walk_collector import EVENT_WAITS, plain_name
 from darc.model.ftree import Cause, Fnode, Function, RootCausePath
+from darc.model.leftout import LeftOut
 from darc.model.ops import KeptOps, Op, OpClass
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
@@ -83,7 +84,7 @@ class SuspectProfiles(FunctionProfiles):
         subject: Subject,
         *,
         limit: float,
-        left_out: Sequence[tuple[Function, str]] = (),
+        left_out: Sequence[tuple[Function, LeftOut]] = (),
     ) -> None:
         every = max(_LEAST_INTERVAL, limit / _INTERVALS)
         timed = that_times_sets(subject.collector)

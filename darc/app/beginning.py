@@ -173,7 +173,7 @@ class Beginning:
                     program, self._debuggee, target=self._target, members=members, progress=progress
                 )
             if not chosen.functions:
-                raise UsageError(f"{members.text}: {chosen.left_out[0][1]}")
+                raise UsageError(f"{members.text}: {chosen.left_out[0][1].text}")
             entry = chosen.functions[0].address
             way = SetCollector.of(chosen.functions, runs=runs or follows, progress=progress)
             analysis = functools.partial(members.analysis, left_out=chosen.left_out)

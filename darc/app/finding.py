@@ -11,7 +11,7 @@ from pathlib import Path
 from darc.analyses.analysis import Analysis, Subject
 from darc.app import naming
 from darc.code import runtimes
-from darc.code.callers import called_by_loops, most_called, reached, too_many
+from darc.code.callers import called_by_loops, most_called, reached
 from darc.code.lookup import Lookup
 from darc.code.midway import why_none
 from darc.code.modules import Module, load_image
@@ -29,6 +29,7 @@ from darc.model.errors import (
     UsageError,
 )
 from darc.model.ftree import Function
+from darc.model.leftout import too_many
 from darc.model.parameters import Parameters
 from darc.model.part import Part
 from darc.saved import refit

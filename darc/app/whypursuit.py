@@ -26,14 +26,13 @@ from darc.analyses.why import (
 )
 from darc.app.finding import Members, Request
 from darc.app.pursuit import Pursuit
-from darc.code.callers import callers_of, too_many
+from darc.code.callers import callers_of
 from darc.code.patterns import parse_patterns
 from darc.code.program import Program
-from darc.collectors.memberpads import CALLED_OFF, NO_TIME
-from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.model.errors import DarcError
 from darc.model.ftree import Cause, Function, Unclear
 from darc.model.functionset import FunctionSet
+from darc.model.leftout import CALLED_OFF, LeftOutFor
 from darc.model.ops import LEAST_FOR_ESTIMATES, OpClass
 from darc.model.parameters import OnFinish, Parameters
 from darc.model.part import parts_of
@@ -104,9 +103,6 @@ _MANY_LATE = 0.1
 
 _FEW_LATE = 20
 """and at least so many."""
-
-_NOT_REACHED = (too_many(MOST_FUNCTIONS), NO_TIME, CALLED_OFF)
-"""Why functions are left out that could be timed."""
 
 _ENDED = (Status.FOUND, Status.MAX_DEPTH, Status.INCONCLUSIVE, Status.DONE)
 """How an analysis has ended that another one may follow."""
@@ -606,7 +602,7 @@ def _saw_little(known: FunctionSet) -> str | None:
     """Why nothing follows from that nothing stands out: few functions were called of those that
     were timed, and more were not timed at all, as they were too many, or took too long."""
     timed = len(known.rows) + len(known.uncalled)
-    left = sum(why in _NOT_REACHED for _, why in known.left_out)
+    left = sum(why.kind is not LeftOutFor.ITSELF for _, why in known.left_out)
     if left <= timed or len(known.rows) >= _FEW_CALLED:
         return None
     were = "was" if len(known.rows) == 1 else "were"
@@ -620,21 +616,20 @@ def _are_many_late(known: FunctionSet) -> bool:
     """Whether the probes of so many functions were not made in time that nothing follows from what
     the others show."""
     timed = len(known.rows) + len(known.uncalled)
-    late = sum(why == NO_TIME for _, why in known.left_out)
+    late = sum(why.kind is LeftOutFor.TIME for _, why in known.left_out)
     return late >= max(_FEW_LATE, _MANY_LATE * (timed + late))
 
 
 def _not_timed(known: FunctionSet) -> list[str]:
     """How many of the functions were left out, as there are too many of them, as their probes took
     too long, and as the user did not want to wait for that."""
-    reasons = Counter(why for _, why in known.left_out)
-    many, late, called_off = (reasons[why] for why in _NOT_REACHED)
+    kinds = Counter(why.kind for _, why in known.left_out)
     told = []
-    if called_off:
-        told.append(f"{_functions(called_off)} not timed: {CALLED_OFF}")
-    if late:
+    if called_off := kinds[LeftOutFor.USER]:
+        told.append(f"{_functions(called_off)} not timed: {CALLED_OFF.text}")
+    if late := kinds[LeftOutFor.TIME]:
         told.append(f"{_functions(late)} not timed: the probes were not made in time")
-    if many:
+    if many := kinds[LeftOutFor.NUMBER]:
         told.append(
             f"{_functions(many)} not timed, as there are so many: 'darc profile PATTERN' times "
             "those that it names"

@@ -17,6 +17,7 @@ from darc.code.program import Program
 from darc.code.scans import scans
 from darc.model.errors import TargetError
 from darc.model.ftree import Function
+from darc.model.leftout import too_many
 
 _RUNTIME = re.compile(
     r"(libc|libpthread|libm|libstdc\+\+|libgcc_s|ld)([-.].*)?\.so|ld-(linux|musl)|libc\.musl|\[vdso\]"
@@ -28,11 +29,6 @@ _NEAR_PART = 0.75
 
 _LONGEST = 1 << 18
 """Bytes of a function that are looked at."""
-
-
-def too_many(most: int) -> str:
-    """Why functions are left out, where ``most`` can be taken."""
-    return f"fewer calls lead to them than to the {most:,} that can be timed at once"
 
 
 class CallCounts:

@@ -15,6 +15,7 @@ from darc.code.program import Program
 from darc.code.spelling import is_cold_name, split_offset, split_spec
 from darc.model.errors import NotFoundError, TargetError, UsageError
 from darc.model.ftree import Function
+from darc.model.leftout import LeftOut
 from darc.target.target import Target
 
 _SOURCE = re.compile(r"[^!:*?\[\]]+\.(c|cc|cpp|cxx|c\+\+|C|h|hh|hpp|rs|f|f90|d|zig|m|mm|s|S)")
@@ -24,8 +25,8 @@ _STRIPPED = 0.9
 _MOST_CHARACTERS = 1 << 24
 """Of a list of functions."""
 
-GONE = "its code is not there any more (a kernel gives back that of its own begin, __init)"
-CHOSEN_LATE = "the program chooses its code when it is loaded (IFUNC)"
+GONE = LeftOut("its code is not there any more (a kernel gives back that of its own begin, __init)")
+CHOSEN_LATE = LeftOut("the program chooses its code when it is loaded (IFUNC)")
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Chosen:
 
     functions: tuple[Function, ...]
     """By address, each once."""
-    left_out: tuple[tuple[Function, str], ...] = ()
+    left_out: tuple[tuple[Function, LeftOut], ...] = ()
     """Those that cannot be among them, and why."""
     elsewhere: tuple[str, ...] = ()
     """What to type for more, which a kernel's modules have."""
@@ -158,7 +159,7 @@ def choose(
         NotFoundError: a pattern means none.
     """
     functions: dict[int, Function] = {}
-    left_out: dict[int, tuple[Function, str]] = {}
+    left_out: dict[int, tuple[Function, LeftOut]] = {}
     if unnamed and own is not None:
         functions.update((function.address, function) for function in _unnamed(own))
     search = _Search(program, target, own, progress)

@@ -18,6 +18,7 @@ from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import TargetError
 from darc.model.ftree import Fnode, Function
 from darc.model.functionset import making_text
+from darc.model.leftout import CALLED_OFF, NO_TIME, LeftOut
 from darc.pads.areas import Area
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
@@ -34,13 +35,6 @@ LONGEST_STOP = 0.1
 
 _MOMENT = 0.002
 """Seconds after which to look again whether pads can be made."""
-
-NO_TIME = "its pad was not made in time: fewer functions have more"
-"""Why a function is left out, where making pads has taken too long."""
-
-
-CALLED_OFF = "Ctrl-C came before its pad was made"
-"""Likewise, where the user did not want to wait."""
 
 
 class Pools:
@@ -110,7 +104,7 @@ class MemberPads(LooksAhead):
         """Those whose code cannot be read while the program runs."""
         self.functions = tuple(functions)
         """By their numbers."""
-        self.left_out: dict[Function, str] = {}
+        self.left_out: dict[Function, LeftOut] = {}
         """Those that are not timed, and why."""
 
     # ------------------------------------------------------------------ all at once
@@ -178,7 +172,7 @@ class MemberPads(LooksAhead):
     def leave_out(self, number: int, why: str | None) -> None:
         """One is not timed, if there is a reason for that."""
         if why is not None:
-            self.left_out[self.functions[number]] = why
+            self.left_out[self.functions[number]] = LeftOut(why)
 
     # ------------------------------------------------------------- while it runs
 
@@ -233,7 +227,7 @@ class MemberPads(LooksAhead):
             self._make_next()
         return not self._at_stop
 
-    def leave_rest_out(self, why: str = NO_TIME) -> None:
+    def leave_rest_out(self, why: LeftOut = NO_TIME) -> None:
         """No more are made."""
         for number in (*self._at_stop, *self._to_make):
             self.left_out[self.functions[number]] = why

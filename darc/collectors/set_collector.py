@@ -145,7 +145,7 @@ class SetCollector(PadCollector, TimesSets):
 
     def _check_any(self) -> None:
         if not self.installer.members:
-            reasons = sorted(set(self.pads.left_out.values()))
+            reasons = sorted({why.text for why in self.pads.left_out.values()})
             raise UnsupportedError(f"none of these functions can be timed: {'; '.join(reasons)}")
 
     def _enable(self) -> None:

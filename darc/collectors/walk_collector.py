@@ -24,6 +24,7 @@ from darc.debuggee import clock
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.quota import Quota
 from darc.model.ftree import Function
+from darc.model.leftout import LeftOut, LeftOutFor
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
 
@@ -31,6 +32,8 @@ MOST_WALKED = 1000
 """Functions that are timed in one walk, over all its levels."""
 
 _PER_LEVEL = 200
+
+_TOO_MANY = LeftOut("there are too many functions on the way", LeftOutFor.NUMBER)
 
 EVENT_WAITS = frozenset(("epoll_wait", "epoll_pwait", "epoll_pwait2"))
 """Functions that threads wait in for whatever comes next, wherever that is called."""
@@ -128,7 +131,7 @@ class WalkCollector(SetCollector, Walks):
         room = min(self.tables.members.most, MOST_WALKED) - len(self.pads.functions)
         chosen = callees[: min(_PER_LEVEL, room)]
         for function in callees[len(chosen) :]:
-            self.pads.left_out[function] = "there are too many functions on the way"
+            self.pads.left_out[function] = _TOO_MANY
         self.pads.add(chosen, self._tell)
         stretches = [range(*part) for part in parts]
         self.tables.members.walk_from(stretches, self._free, self._idle, own)

@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile, row_of
+from darc.model.leftout import LeftOut
 from darc.model.part import Part
 
 TOP = 20
@@ -30,7 +31,7 @@ class FunctionSet(Part):
     _: KW_ONLY
     uncalled: tuple[Function, ...] = ()
     """Those that were timed, and not called."""
-    left_out: tuple[tuple[Function, str], ...] = ()
+    left_out: tuple[tuple[Function, LeftOut], ...] = ()
     """Those that were not timed, and why."""
     seconds: float = 0.0
     """For how long the program ran meanwhile."""

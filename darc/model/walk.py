@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from darc.model.errors import NotFoundError
 from darc.model.ftree import Function
+from darc.model.leftout import LeftOut
 from darc.model.part import Part
 
 
@@ -83,7 +84,7 @@ class Walk(Part):
     seconds: float
     _: KW_ONLY
     windows: int = 0
-    left_out: tuple[tuple[Function, str], ...] = ()
+    left_out: tuple[tuple[Function, LeftOut], ...] = ()
     """Callees that could not be timed, and why."""
     longest: float = 0.0
     """Seconds of the longest window: those are longer where stops take long."""

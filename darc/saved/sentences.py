@@ -6,7 +6,13 @@ are looked at: what reads a file hands values on.
 
 from __future__ import annotations
 
+import re
+
 from darc.model.ftree import Cut, Unclear
+from darc.model.leftout import CALLED_OFF, NO_TIME, LeftOut, LeftOutFor, too_many
+
+_TOO_MANY = re.compile(re.escape(too_many(0).text).replace("0", r"[\d,]+"))
+"""What is said where too many functions were asked for, however many were not."""
 
 
 def cut_in(remark: str) -> tuple[Cut | None, str | None]:
@@ -22,3 +28,11 @@ def cut_in(remark: str) -> tuple[Cut | None, str | None]:
 def unclear_in(remark: str) -> frozenset[Unclear]:
     """What it says that nobody knows of a path's end."""
     return frozenset(one for one in Unclear if one.value in remark)
+
+
+def left_out_for(why: str) -> LeftOut:
+    """The reason why a function was left out."""
+    for one in (NO_TIME, CALLED_OFF):
+        if why == one.text:
+            return one
+    return LeftOut(why, LeftOutFor.NUMBER if _TOO_MANY.fullmatch(why) else LeftOutFor.ITSELF)

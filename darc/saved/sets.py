@@ -10,6 +10,7 @@ from darc.model.errors import FormatError
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import FunctionSet
+from darc.model.leftout import LeftOut
 from darc.model.profile import OCTAVES, Profile
 from darc.saved.checked import (
     DamagedFileError,
@@ -22,6 +23,7 @@ from darc.saved.checked import (
     read_text,
     written_bins,
 )
+from darc.saved.sentences import left_out_for
 
 PART = "set"
 """What the part is called."""
@@ -37,7 +39,7 @@ def to_part(known: FunctionSet) -> dict[str, object]:
         "every": known.every,
         "functions": [_row(row) for row in known.rows],
         "uncalled": [function_to_json(one) for one in known.uncalled],
-        "left_out": [{**function_to_json(one), "why": why} for one, why in known.left_out],
+        "left_out": [{**function_to_json(one), "why": why.text} for one, why in known.left_out],
     }
 
 
@@ -108,9 +110,9 @@ def from_part(content: object) -> FunctionSet:
     )
 
 
-def _read_left_out(content: object, where: str) -> tuple[Function, str]:
+def _read_left_out(content: object, where: str) -> tuple[Function, LeftOut]:
     found = read_object(content, where, "function symbol module offset why")
-    return _read_function(found, where), read_text(found["why"], f"{where}.why")
+    return _read_function(found, where), left_out_for(read_text(found["why"], f"{where}.why"))
 
 
 def _read_function(found: dict[str, object], where: str) -> Function:

@@ -122,6 +122,6 @@ def _rest(known: FunctionSet, shown: int) -> Iterator[Text]:
     if out:
         why = "as their calls are many and short, or call themselves"
         yield Text(f"{out} went out, {why}: 'out at' tells when", "dim")
-    reasons = Counter(why for _, why in known.left_out)
-    for why, count in reasons.most_common():
-        yield Text(f"{count} not timed: {why}", "dim")
+    reasons = Counter(reason for _, reason in known.left_out)
+    for reason, count in reasons.most_common():
+        yield Text(f"{count} not timed: {reason.text}", "dim")

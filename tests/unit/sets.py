@@ -7,6 +7,7 @@ import dataclasses
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import FunctionSet
+from darc.model.leftout import LeftOut
 from darc.model.profile import Profile
 
 HZ = 10**9
@@ -36,6 +37,6 @@ KNOWN = FunctionSet(
         row("a_function_with_a_rather_long_name_that_does_not_fit", {9: 5}),
     ),
     uncalled=(function("idle"),),
-    left_out=((function("tiny"), "the function is shorter than a jump"),),
+    left_out=((function("tiny"), LeftOut("the function is shorter than a jump")),),
     seconds=2.0,
 )

@@ -15,6 +15,7 @@ from darc.app.commands.start import as_profiled
 from darc.code.patterns import parse_patterns
 from darc.model.errors import NotFoundError, UsageError
 from darc.model.functionset import ranked
+from darc.model.leftout import CALLED_OFF, NO_TIME, LeftOut, too_many
 from darc.model.parameters import Parameters
 from darc.model.part import parts_of
 from darc.saved import sets
@@ -194,6 +195,14 @@ def test_a_set_in_a_file_and_in_the_report() -> None:
     assert report["functions"][0]["function"] == "handle"
     assert report["functions"][0]["excess"] == round(KNOWN.rows[0].excess)
     assert to_json(ops.snapshot())["set"] is None
+
+
+def test_why_functions_were_left_out_is_known_of_a_file() -> None:
+    """Also of one that was written where another number of them could be timed."""
+    reasons = (NO_TIME, CALLED_OFF, too_many(1000), LeftOut("it walks the stack"))
+    left_out = tuple((function(reason.text), reason) for reason in reasons)
+    known = dataclasses.replace(KNOWN, left_out=left_out)
+    assert sets.from_part(sets.to_part(known)) == known
 
 
 def test_a_damaged_set_is_refused() -> None:

@@ -28,11 +28,12 @@ from darc.code.program import Program
 from darc.code.symscans import Symbol
 from darc.collectors import memberpads
 from darc.collectors.losses import Losses
-from darc.collectors.memberpads import CALLED_OFF, NO_TIME, MemberPads
+from darc.collectors.memberpads import MemberPads
 from darc.collectors.set_collector import SetCollector
 from darc.collectors.setcount import SetCounting
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.ftree import Fnode, Function
+from darc.model.leftout import CALLED_OFF, NO_TIME
 from darc.model.parameters import Parameters
 from darc.search.suspects import suspects
 from darc.target.ownthread import Turn
@@ -132,7 +133,7 @@ def test_of_all_functions_only_those_that_are_timed_are_demangled(shown: list[st
     kept = [function.address for function in chosen.functions]
     assert kept == [0x10, 0x20, 0x25, 0x2A]
     assert sorted(world.named) == sorted(kept)
-    assert {why for _, why in chosen.left_out} == {
+    assert {why.text for _, why in chosen.left_out} == {
         "fewer calls lead to them than to the 4 that can be timed at once"
     }
     assert [function.symbol for function, _ in chosen.left_out] == [

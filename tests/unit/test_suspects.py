@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from darc.analyses.why import SuspectProfiles, idle_in
 from darc.app.whypursuit import WhyPursuit
-from darc.code.callers import CallCounts, too_many
-from darc.collectors.memberpads import CALLED_OFF, NO_TIME
+from darc.code.callers import CallCounts
 from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.model.ftree import Cause, Decision, Ending, Fnode, RootCausePath, Totals, Unclear
 from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import FunctionSet, ranked
+from darc.model.leftout import CALLED_OFF, NO_TIME, LeftOut, too_many
 from darc.model.ops import KeptOps, ObjectKind, Off, OffReason, Op, OpClass, Sum
 from darc.model.parameters import Parameters, Probes
 from darc.model.part import parts_of
@@ -651,8 +651,8 @@ def told_of(known: FunctionSet) -> Why:
 
 
 def test_that_functions_were_not_timed_is_said_where_nothing_was_found() -> None:
-    reasons = (NO_TIME, too_many(MOST_FUNCTIONS), CALLED_OFF, "it walks the stack")
-    left_out = tuple((function(why), why) for why in reasons)
+    reasons = (NO_TIME, too_many(MOST_FUNCTIONS), CALLED_OFF, LeftOut("it walks the stack"))
+    left_out = tuple((function(why.text), why) for why in reasons)
     known = dataclasses.replace(of(row("slow", {10: 12})), left_out=left_out, seconds=0.6)
     why = told_of(known)
     assert why.verdict is Verdict.UNKNOWN
@@ -705,7 +705,7 @@ TOO_MANY = too_many(MOST_FUNCTIONS)
     ],
 )
 def test_little_was_seen_of_a_very_large_program(
-    called: int, left: int, why_left: str, can_tell: bool
+    called: int, left: int, why_left: LeftOut, can_tell: bool
 ) -> None:
     """Of 2,000 functions of a browser three were timed, and none of these stood out."""
     rows = [

@@ -54,7 +54,7 @@ def _to_json(known: Walk) -> dict[str, Any]:
             for group in known.groups
         ],
         "lost": list(known.lost),
-        "left_out": [{"function": f.name, "why": why} for f, why in known.left_out],
+        "left_out": [{"function": f.name, "why": why.text} for f, why in known.left_out],
     }
 
 
