@@ -76,6 +76,9 @@ class Analysis(ABC):
     _ended_early: ClassVar[Status] = Status.INCONCLUSIVE
     """What it is where it was ended from outside, with what is known."""
 
+    is_cut_short = False
+    """Whether :meth:`finish_early` came before it knew what it was to find out."""
+
     def __init__(self, subject: Subject) -> None:
         self.parameters = subject.parameters
         self.root = subject.root
@@ -161,6 +164,7 @@ class Analysis(ABC):
         """Ends with what is known; ``why`` is told."""
         self.collect()
         self._note(f"{why}: this is what was known by then")
+        self.is_cut_short = True
         self._status = self._ended_early
 
     def fail(self) -> None:

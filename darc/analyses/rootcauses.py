@@ -221,11 +221,13 @@ class RootCauses(Resumable):
             kept = self._kept_ops()
             if kept is not None and len(kept.sample(OpClass.IN_PEAK)) < LEAST_FOR_ESTIMATES:
                 self._note(f"{why}: the last round, which tells what causes explain, was not over")
+                self.is_cut_short = True
             self._conclude(kept)
             return
         self._take_last_ops()
         self._resumption.keep_votes(self._descent, self._collector, alive=True)
         self._note(f"{why}: this is what was known by then{self._how_far()}")
+        self.is_cut_short = True
         if self._descent is None:
             is_asked = self.parameters.peak is None and self._profile.at_choice.count > 0
             self._status = Status.NO_PEAK if is_asked else Status.INCONCLUSIVE

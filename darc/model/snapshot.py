@@ -14,7 +14,7 @@ from darc.model.parameters import Parameters, Probes
 from darc.model.part import Part, parts_of
 from darc.model.peaks import Peak, PeakRange
 from darc.model.profile import Profile
-from darc.model.status import Status
+from darc.model.status import EndedBy, Status
 from darc.model.waits import Waits
 
 _Part = TypeVar("_Part", bound=Part)
@@ -121,6 +121,8 @@ class Snapshot:
     """and of those of the fastest peak."""
     spec: str | None = None
     """What is to be typed for the function; ``None``: its name."""
+    ended_by: EndedBy | None = None
+    """What has ended it before its end, where that is known."""
     generated: int = 0
     """Calls by code that was generated, which are not timed, where many have come and no other."""
     parts: Mapping[str, Part] = field(default_factory=parts_of)

@@ -26,11 +26,13 @@ class Status(str, Enum):
         return self in _FINAL
 
 
-EXECUTED = "the program executed another file"
-"""The note of an analysis that has ended for that."""
+class EndedBy(Enum):
+    """What has ended an analysis before its end, where views tell that otherwise than by its
+    status; in the words that its note has for it."""
 
-TIME_IS_UP = "the time is up"
-"""How the note begins of an analysis that has ended for that."""
+    TIME = "the time is up"
+    EXECUTED = "the program executed another file"
+
 
 _FINAL = frozenset(
     {

@@ -10,6 +10,7 @@ from darc.code.source_lines import add_lines
 from darc.debuggee.debuggee import Debuggee
 from darc.model.ftree import Fnode
 from darc.model.snapshot import ProgramFigures, Snapshot
+from darc.model.status import EndedBy
 from darc.session.figures import RunFigures
 from darc.session.probing import Probing
 from darc.session.remarks import cut_short, stopped_for_files, users_breakpoints
@@ -44,6 +45,8 @@ class Account:
         self._figures = figures
         self.notes = list(notes)
         """What the user should know, in the order in which it came to light. Any thread."""
+        self.ended_by: EndedBy | None = None
+        """What has ended the analysis before its end."""
         self.unless_called: str | None = None
         """What to say where no call of f0 was seen."""
         self._cut_by_files = 0
@@ -86,6 +89,7 @@ class Account:
             program=figures,
             notes=tuple(dict.fromkeys(notes)),
             warnings=tuple(warnings),
+            ended_by=self.ended_by,
             elapsed_seconds=self._figures.seconds,
         )
 

@@ -28,7 +28,7 @@ from darc.model.errors import (
 from darc.model.ftree import Fnode
 from darc.model.parameters import Parameters
 from darc.model.snapshot import Snapshot
-from darc.model.status import EXECUTED, Status
+from darc.model.status import EndedBy, Status
 from darc.saved.storage import Stored
 from darc.session.account import Account
 from darc.session.background import Background
@@ -218,7 +218,8 @@ class Session:
             self.damaged(why)
             return
         if not self.collector.is_there():
-            self.note(EXECUTED)
+            self.account.ended_by = EndedBy.EXECUTED
+            self.note(EndedBy.EXECUTED.value)
             self.program_ended()
             return
         self.account.files_changed()

@@ -11,7 +11,7 @@ from darc.code.program import Program
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import DarcError
 from darc.model.parameters import OnFinish
-from darc.model.status import TIME_IS_UP, Status
+from darc.model.status import EndedBy, Status
 from darc.session.account import Account
 from darc.session.background import Background
 from darc.session.collecting import Collecting
@@ -76,7 +76,8 @@ class WaysOut:
             analysis.collect()
             analysis.close(Status.STOPPED, alive=True)
         else:
-            analysis.finish_early(TIME_IS_UP)
+            analysis.finish_early(EndedBy.TIME.value)
+            self._account.ended_by = EndedBy.TIME if analysis.is_cut_short else None
         return self.found()
 
     def stop(self, status: Status = Status.STOPPED) -> None:

@@ -11,7 +11,7 @@ from darc.model.peaks import LAST_PEAK
 from darc.model.profile import format_cycles
 from darc.model.shares import explain
 from darc.model.snapshot import Snapshot
-from darc.model.status import TIME_IS_UP
+from darc.model.status import EndedBy
 from darc.model.waits import over_paths
 from darc.model.why import Answer, Suspect, Tail, Verdict, Why
 from darc.views.setview import making_told
@@ -143,7 +143,7 @@ def _answer(
         yield Text(f"  root cause: {path_text(path, show)}", "bold")
         yield Text(f"    {ending}{took}")
     if not found.paths:
-        is_late = any(one.startswith(TIME_IS_UP) for one in found.notes)
+        is_late = found.ended_by is EndedBy.TIME
         yield Text(f"  why is not known: {'no time was left' if is_late else found.status.value}")
         so_far = decided(found.ftree)
         if len(so_far) > 1:

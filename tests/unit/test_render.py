@@ -26,7 +26,7 @@ from darc.model.parameters import MOST_CALLS, Parameters
 from darc.model.part import parts_of
 from darc.model.peaks import PeakRange, find_peaks
 from darc.model.snapshot import Snapshot
-from darc.model.status import Status
+from darc.model.status import EndedBy, Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
 from darc.views import render
 from darc.views.exporters.json import to_json
@@ -476,6 +476,13 @@ def test_a_program_that_ends_without_a_call_says_what_is_known_of_that() -> None
     notes = ("7 calls were not timed: they came from code that was generated",)
     seen = samples.snapshot(status=Status.ENDED, peak=None, paths=(), notes=notes)
     none = dataclasses.replace(seen, profile=samples.profile({}))
+    executed = dataclasses.replace(
+        none, notes=(*notes, EndedBy.EXECUTED.value), ended_by=EndedBy.EXECUTED
+    )
+    assert str(early_end(executed, PLAIN)).splitlines() == [
+        "darc: handle: the program executed another file: 0 calls seen of 100",
+        f"  {notes[0]}",
+    ]
     assert str(early_end(seen, PLAIN)).count("\n") == 0
     assert str(early_end(none, PLAIN)).splitlines() == [
         "darc: handle: program ended: 0 calls seen of 100",

@@ -11,7 +11,7 @@ from darc.analyses.question import About
 from darc.analyses.rootcauses import RootCauses
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.model.errors import TargetError, UnsupportedError, UsageError
-from darc.model.status import Status
+from darc.model.status import EndedBy, Status
 from darc.session.deadline import Deadline
 from darc.session.message import Message
 from darc.target.outcome import Outcome
@@ -120,8 +120,19 @@ def test_the_time_is_up(assembled: Assemble, monkeypatch: pytest.MonkeyPatch) ->
     bench.run(3)
     monkeypatch.setattr(Deadline, "has_passed", True)
     assert bench.session.decide() is Outcome.STOP
-    assert any("the time is up" in note for note in bench.session.snapshot().notes)
+    shown = bench.session.snapshot()
+    assert any("the time is up" in note for note in shown.notes)
+    assert shown.ended_by is EndedBy.TIME
     assert bench.is_clean
+
+
+def test_the_program_executes_another_file(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.run(3)
+    monkeypatch.setattr(type(bench.session.collector), "is_there", lambda _self: False)
+    bench.session.modules_changed()
+    shown = bench.session.snapshot()
+    assert (shown.status, shown.ended_by) == (Status.ENDED, EndedBy.EXECUTED)
+    assert EndedBy.EXECUTED.value in shown.notes
 
 
 def test_what_was_looked_up_before_counts_for_the_time_limit(assembled: Assemble) -> None:

@@ -25,7 +25,7 @@ from darc.model.parameters import Parameters, Probes
 from darc.model.part import parts_of
 from darc.model.profile import OCTAVES
 from darc.model.snapshot import ProgramFigures, Snapshot
-from darc.model.status import Status
+from darc.model.status import EndedBy, Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
 from darc.model.why import Answer, Verdict, Why
 from darc.search.descent import end_where_it_is, ended_paths, open_paths
@@ -590,21 +590,23 @@ def test_a_search_without_an_end_says_how_far_it_came() -> None:
 
 
 @pytest.mark.parametrize("status_of", [None, *Status])
-@pytest.mark.parametrize("notes", [(), ("the time is up: this is what was known by then",)])
+@pytest.mark.parametrize("ended_by", [None, EndedBy.TIME])
 def test_below_each_row_stands_why_and_what_to_do(
-    status_of: Status | None, notes: tuple[str, ...]
+    status_of: Status | None, ended_by: EndedBy | None
 ) -> None:
     """Also below those that come behind one that was found."""
     (suspect,) = suspects(of(row("slow", SLOW)))
     root = Fnode(function("slow"))
     path = RootCausePath((root,), Ending(Cause.BLOCKED, 20))
     first = Answer(suspect, Snapshot("slow", Status.FOUND, Probes.PAD, ftree=root, paths=(path,)))
-    found = None if status_of is None else Snapshot("slow", status_of, Probes.PAD, notes=notes)
+    found = (
+        None if status_of is None else Snapshot("slow", status_of, Probes.PAD, ended_by=ended_by)
+    )
     known = Why(Verdict.FOUND, (first, Answer(suspect, found, why=" ")))
     lines = status(shown(known), Style()).splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("2 slow: "))
     why = "not looked into" if found is None else f"why is not known: {found.status.value}"
-    if found is not None and notes:
+    if found is not None and ended_by is not None:
         why = "why is not known: no time was left"
     assert lines[at + 1] == f"  {why}"
     assert lines[at + 2] == "  'darc start slow --peak last' looks longer into that"

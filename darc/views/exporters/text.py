@@ -9,7 +9,7 @@ from rich.text import Text
 
 from darc.model.ftree import Fnode, RootCausePath
 from darc.model.snapshot import SiteReport, SiteState, Snapshot
-from darc.model.status import EXECUTED, Status
+from darc.model.status import EndedBy, Status
 from darc.views.exporters.exporter import Exporter
 from darc.views.parts import PARTS
 from darc.views.render import (
@@ -58,12 +58,13 @@ def early_end(snapshot: Snapshot, style: Style) -> Shown:
     makes that doubtful, and of a function of which no call was timed what is known of that."""
     if not PARTS.keys().isdisjoint(snapshot.parts):
         return status(snapshot, style)
-    end = EXECUTED if EXECUTED in snapshot.notes else snapshot.status.value
+    executed = EndedBy.EXECUTED
+    end = (executed if snapshot.ended_by is executed else snapshot.status).value
     line = f"darc: {style.name(snapshot.function)}: {end}: {seen_text(snapshot, style)}"
     lines = [Text(line), *_by_then(snapshot, style)]
     told = snapshot.warnings
     if snapshot.profile is not None and not snapshot.profile.count:
-        told = tuple(note for note in snapshot.notes if note != end)
+        told = tuple(dict.fromkeys((end, *snapshot.notes)))[1:]  # that stands in the line already
     lines += [Text(f"  {style.note(note)}") for note in told]
     return write(lines, style)
 
