@@ -88,7 +88,11 @@ def missing(target: Target, name: str, path: Path, progress: Callable[[str], Non
     there = _spellings(image, find_symbols([(image.symbols, 0)], last, progress))
     hint = f": '{there[0]}' is elsewhere" if len(there) == 1 else ""
     if target.symbols.knows_file(scope):
-        return f"no function of {scope} is called {last}{hint}" if hint else _near(name, image)
+        return (
+            f"no function of {scope} is called {last}{hint}"
+            if hint
+            else not_found(name, _names(image))
+        )
     if not image.has_debug_information:
         return f"no source file is called {scope}, as {path.name} has no debug information{hint}"
     return f"no source file of {path.name} is called {scope}{hint}"
@@ -131,8 +135,7 @@ def _plain(target: Target, name: str, path: Path, progress: Callable[[str], None
     if any(find_symbols([(one.symbols, 0)], name, progress) for _, one in libraries):
         return None
     check_elsewhere(target, name)
-    told = _near(name, image)
-    return told if told != not_found(name, ()) else _near(name, *(one for _, one in libraries))
+    return not_found(name, _names(image), _names(*(one for _, one in libraries)))
 
 
 def _at_offset(
@@ -173,7 +176,7 @@ def _of_library(
             _check_one(name, image, found)
             return None
     check_elsewhere(target, name)
-    return _near(name, meant[0])
+    return not_found(name, _names(meant[0]))
 
 
 def _libraries(path: Path, progress: Callable[[str], None]) -> Iterator[tuple[Path, Image]]:
@@ -195,5 +198,6 @@ def _spellings(image: Image, addresses: set[int]) -> list[str]:
     return sorted({symbol_spelling(names[0]) for names in named if names})
 
 
-def _near(name: str, *images: Image) -> str:
-    return not_found(name, (symbol.name for image in images for symbol in image.symbols))
+def _names(*images: Image) -> Iterator[str]:
+    """What the functions of these are called."""
+    return (symbol.name for image in images for symbol in image.symbols)

@@ -205,9 +205,11 @@ def _spaceless(text: str) -> str:
     return text.replace(" ", "")
 
 
-def not_found(spec: str, names: Iterable[str]) -> str:
-    """The error line for a function that does not exist, with near names."""
-    return f"no function is called {spec}{near_names(split_spec(spec)[1], names)}"
+def not_found(spec: str, *places: Iterable[str]) -> str:
+    """The error line for a function that does not exist, with near names: those of the first of
+    ``places``, each the names that there are, that has some."""
+    near = (near_names(split_spec(spec)[1], names) for names in places)
+    return f"no function is called {spec}{next(filter(None, near), '')}"
 
 
 def near_names(wanted: str, names: Iterable[str]) -> str:

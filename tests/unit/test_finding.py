@@ -15,7 +15,14 @@ from darc.code.demangle import base_symbol, demangle_cxx, display_name, without_
 from darc.code.lookup import Lookup
 from darc.code.modules import load_image
 from darc.code.program import Program
-from darc.code.spelling import Needed, ambiguous, find_symbols, near_names, symbol_spelling
+from darc.code.spelling import (
+    Needed,
+    ambiguous,
+    find_symbols,
+    near_names,
+    not_found,
+    symbol_spelling,
+)
 from darc.code.symbols import FunctionSymbols
 from darc.code.symscans import Symbol
 from darc.model.errors import AmbiguousError, NotFoundError, UnsupportedError
@@ -194,6 +201,15 @@ def test_near_names_of_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
     near_names("Layer::visit", [*names, *LAYERS])
     assert len(shown) <= 5000
     assert set(LAYERS) <= set(shown)
+
+
+@pytest.mark.parametrize(
+    ("own", "near"),
+    [(["handle"], " (near names: handle)"), (["other"], " (near names: handler)")],
+)
+def test_near_names_are_those_of_the_first_place_that_has_some(own: list[str], near: str) -> None:
+    told = not_found("handel", own, ["handler"])
+    assert told == f"no function is called handel{near}"
 
 
 def test_a_name_as_it_stands_wins_over_templates() -> None:
