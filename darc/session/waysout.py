@@ -95,9 +95,8 @@ class WaysOut:
         """Whether f0 is gone with the file that it was in. Of others the user is told."""
         gone = self._debuggee.unloaded(self._program)
         for one in gone:
-            text = f"{one.name} was unloaded: its functions are not timed any more"
-            if text not in self._account.notes:
-                self._account.notes.append(text)
+            told = f"{one.name} was unloaded: its functions are not timed any more"
+            self._account.notes.append(told)  # that shows each once
         return any(one.start <= self._entry < one.end for one in gone)
 
     def abandon(self, why: str) -> None:

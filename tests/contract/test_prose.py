@@ -1,0 +1,214 @@
+"""What is said to people decides nothing: no sentence is compared, searched or counted.
+
+Whatever a program of darc's goes by is a value; its words are made of that, in one place.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.contract.names import name_of, names_in
+from tests.contract.tree import INSTALLED, ROOT, module_name, python_files
+
+TOLD = frozenset("doubt doubts note notes remark remarks reasons warning warnings why".split())
+"""What sentences are called, as a name and as what a value has,"""
+
+TEXTS = TOLD | {"message", "text"}
+"""and as what a value has alone: a name of those is what was typed, or read."""
+
+ASKS = frozenset("count endswith find index partition rindex startswith".split())
+"""What one asks a string for, to go by that."""
+
+MATCHES = frozenset("findall finditer fullmatch match search".split())
+"""What one asks an expression, of the last thing that it is given."""
+
+LEAST_SPACES = 2
+"""In a constant that is a sentence: three words."""
+
+ALLOWED = {
+    "darc/saved/sentences.py": "what files say by sentences alone becomes values there",
+    "darc/model/ftree.py: note not in told": "a note is not told twice",
+    "darc_gdb/target.py: 'Unable to read siginfo' in": "gdb's words: it has no value for that",
+}
+"""Files, and places in them, with the reason why these may."""
+
+
+class Sentences(NamedTuple):
+    """The full names of constants that are sentences, and of enums whose values are."""
+
+    constants: frozenset[str]
+    enums: frozenset[str]
+
+
+def is_sentence(node: ast.AST) -> bool:
+    """Whether an expression has a constant in it that is one."""
+    texts = (n.value for n in ast.walk(node) if isinstance(n, ast.Constant))
+    return any(
+        isinstance(text, str)
+        and text.strip().count(" ") >= LEAST_SPACES
+        and any(map(str.isalpha, text))
+        for text in texts
+    )
+
+
+def given(body: list[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    """The names that stand for a sentence, with it."""
+    for node in body:
+        if isinstance(node, ast.Assign) and is_text(node.value) and is_sentence(node.value):
+            yield from ((one.id, node.value) for one in node.targets if isinstance(one, ast.Name))
+
+
+def is_text(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=str()) | ast.JoinedStr():
+            return True
+        case ast.BinOp(left=left, right=right):
+            return is_text(left) or is_text(right)
+    return False
+
+
+def sentences_in(trees: dict[Path, ast.Module]) -> Sentences:
+    constants, enums = set(), set()
+    for file, tree in trees.items():
+        own = module_name(file)
+        constants |= {f"{own}.{name}" for name, _ in given(tree.body)}
+        for one in tree.body:
+            if isinstance(one, ast.ClassDef) and any(given(one.body)):
+                is_enum = any(ast.unparse(base).endswith("Enum") for base in one.bases)
+                enums |= {f"{own}.{one.name}"} if is_enum else set()
+    return Sentences(frozenset(constants), frozenset(enums))
+
+
+class Reader:
+    """What the expressions of one file are, where all of them have the ``known`` sentences."""
+
+    def __init__(self, file: Path, tree: ast.Module, known: Sentences) -> None:
+        self._own = module_name(file)
+        self._names = names_in(tree)
+        self._known = known
+
+    def _is(self, node: ast.expr, names: frozenset[str]) -> bool:
+        name = name_of(node, self._names)
+        return name in names or f"{self._own}.{name}" in names
+
+    def told(self, *parts: ast.expr) -> bool:
+        """Whether one of these is what people are told."""
+        return any(map(self._is_told, parts))
+
+    def _is_told(self, node: ast.expr) -> bool:
+        match node:
+            case ast.BoolOp(values=parts):  # note or ""
+                return self.told(*parts)
+            case ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.List(elts=parts):
+                return self.told(*parts)
+            case ast.Constant(value=str()) | ast.JoinedStr():
+                return is_sentence(node)
+            case ast.Attribute(value=ast.Attribute(value=enum), attr="value"):
+                return self._is(enum, self._known.enums)
+            case ast.Name(id=name) if name in TOLD:
+                return True
+            case ast.Attribute(attr=name) if name in TEXTS:
+                return True
+            case ast.Name() | ast.Attribute():
+                return self._is(node, self._known.constants)
+        return False
+
+
+def decides(node: ast.AST, told: Callable[..., bool]) -> bool:
+    """Whether something is gone by what people are ``told``."""
+    match node:
+        case ast.Compare(left=left, ops=how, comparators=others):
+            is_none = all(isinstance(one, ast.Is | ast.IsNot) for one in how)
+            return not is_none and told(left, *others)
+        case ast.Call(func=ast.Attribute(value=of, attr=name), args=args) if name in ASKS:
+            return told(of, *args)
+        case ast.Call(func=ast.Attribute(attr=name), args=args) if name in MATCHES:
+            return told(*args[-1:]) or told(*args[1:2])
+        case ast.Call(args=[ast.GeneratorExp(elt=key)]):
+            return ast.unparse(node.func).endswith("Counter") and told(key)
+        case ast.Subscript(slice=key):
+            return told(key)
+        case ast.DictComp(key=key):
+            return told(key)
+        case ast.Match(subject=subject):
+            return told(subject)
+    return False
+
+
+def decisions(file: Path, tree: ast.Module, known: Sentences) -> Iterator[str]:
+    """Where a file goes by sentences."""
+    told = Reader(file, tree, known).told
+    for node in ast.walk(tree):
+        if decides(node, told):
+            text = ast.unparse(node.subject if isinstance(node, ast.Match) else node)
+            yield f"{file}: {text}"
+
+
+TREES = {
+    file: ast.parse((ROOT / file).read_text())
+    for package in sorted(INSTALLED)
+    for file in python_files(package)
+}
+KNOWN = sentences_in(TREES)
+
+
+def test_nothing_is_decided_by_sentences() -> None:
+    found = [one for file, tree in TREES.items() for one in decisions(file, tree, KNOWN)]
+    wrong = [one for one in found if not any(one.startswith(place) for place in ALLOWED)]
+    assert not wrong, "\n".join(wrong)
+    unused = [place for place in ALLOWED if not any(one.startswith(place) for one in found)]
+    assert not unused, "nothing there does any more"
+
+
+SENTENCES = """
+TIME_IS_UP = 'the time is up'
+NO_TIME = f'{x} was not made'
+class Unclear(Enum):
+    WHOSE = 'the time may be theirs'
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UNTOLD in (path.ending.note or '')",
+        "if path.ending.note == other: pass",
+        "one.startswith(TIME_IS_UP)",
+        "why == memberpads.NO_TIME",
+        "why in (TIME_IS_UP, other)",
+        "Counter(why for _, why in known.left_out)",
+        "collections.Counter(one.text for one in reasons)",
+        "reasons[why]",
+        "'targets of the call' in told",
+        "snapshot.notes.count(one)",
+        "re.search('no pad', error.message)",
+        "Unclear.WHOSE.value in told",
+        "{one.text: one for one in reasons}",
+        "match why:\n    case 'late': pass",
+    ],
+)
+def test_who_goes_by_a_sentence_is_noticed(text: str) -> None:
+    known = sentences_in({Path("darc/y.py"): ast.parse(SENTENCES)})
+    imports = "from darc import y as memberpads\nfrom darc.y import TIME_IS_UP, Unclear\n"
+    assert list(decisions(Path("darc/x.py"), ast.parse(imports + text), known))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "path.ending.note is None",
+        "Unclear.WHOSE in ending.unclear",
+        "text == 'none'",
+        "Counter(why.kind for _, why in left_out)",
+        "notes.append(why)",
+        "dict.fromkeys(notes)",
+        "path.startswith('/proc')",
+    ],
+)
+def test_others_are_not(text: str) -> None:
+    assert not list(decisions(Path("darc/x.py"), ast.parse(text), KNOWN))
