@@ -182,7 +182,7 @@ def test_time_is_up_before_the_cause_is_known(tmp_path: Path) -> None:
     """What is slow is told, and how to go on; the program is at its end what it always is."""
     program, args = build("mixture"), ("100000",)
     commands = [
-        "python from darc.app import whypursuit; whypursuit._LEAST_SECONDS = 1000.0",
+        "python from darc.search import inquiry; inquiry._LEAST_SECONDS = 1000.0",
         "darc why --time 6s",
         "run",
         REPORT,

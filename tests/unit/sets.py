@@ -6,7 +6,7 @@ import dataclasses
 
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
-from darc.model.functionset import FunctionSet
+from darc.model.functionset import FunctionSet, ranked
 from darc.model.leftout import LeftOut
 from darc.model.profile import Profile
 
@@ -23,6 +23,19 @@ def row(name: str, bins: dict[int, int], mean: float = 1.5, left: int = 0) -> Fu
     profile = Profile(resolution=1, hz=HZ, bins=bins, count=sum(bins.values()), total=total)
     longest = 2 ** (max(bins) + 1) - 1 if bins else 0
     return FunctionProfile(function=function(name), profile=profile, longest=longest, left=left)
+
+
+SECONDS = 2.0
+"""For which those are timed that nobody says it of."""
+
+
+def of(*rows: FunctionProfile, every: float | None = None) -> FunctionSet:
+    """A set of functions, each at an address of its own."""
+    placed = [
+        dataclasses.replace(one, function=function(one.function.name, 64 * number))
+        for number, one in enumerate(rows, 1)
+    ]
+    return FunctionSet(ranked(placed), seconds=SECONDS, every=every)
 
 
 KNOWN = FunctionSet(

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.analyses.why import SuspectProfiles, idle_in
+from darc.analyses.why import SuspectProfiles
+from darc.analyses.whyanswer import idle_in
 from darc.app.whypursuit import WhyPursuit
 from darc.code.callers import CallCounts
 from darc.collectors.set_collector import MOST_FUNCTIONS
 from darc.model.ftree import Cause, Decision, Ending, Fnode, RootCausePath, Totals, Unclear
 from darc.model.functionprofile import FunctionProfile
-from darc.model.functionset import FunctionSet, ranked
+from darc.model.functionset import FunctionSet
 from darc.model.leftout import CALLED_OFF, NO_TIME, LeftOut, too_many
 from darc.model.ops import KeptOps, ObjectKind, Off, OffReason, Op, OpClass, Sum
 from darc.model.parameters import Parameters, Probes
@@ -52,18 +53,7 @@ from darc.views.exporters.text import status
 from darc.views.style import Style
 from tests.unit import samples
 from tests.unit.ops import call, made_op
-from tests.unit.sets import HZ, function, row
-
-SECONDS = 2.0
-
-
-def of(*rows: FunctionProfile, every: float | None = None) -> FunctionSet:
-    """A set of functions, each at an address of its own."""
-    placed = [
-        dataclasses.replace(one, function=function(one.function.name, 64 * number))
-        for number, one in enumerate(rows, 1)
-    ]
-    return FunctionSet(ranked(placed), seconds=SECONDS, every=every)
+from tests.unit.sets import HZ, SECONDS, function, of, row
 
 
 def names(known: FunctionSet) -> list[str]:

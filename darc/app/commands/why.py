@@ -5,9 +5,10 @@ from __future__ import annotations
 from darc.app.commands.command import Actions, Command, Option, Parsed, Value
 from darc.app.finding import spelled
 from darc.app.options import Typed
-from darc.app.whypursuit import SECONDS, WhyPursuit
+from darc.app.whypursuit import WhyPursuit
 from darc.model.errors import UsageError
 from darc.model.values import duration
+from darc.search.inquiry import SECONDS
 
 _TIME = Option(
     "--time",
