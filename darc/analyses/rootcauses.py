@@ -11,6 +11,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from enum import Enum
 
 from darc.analyses.analysis import Resumable, Step, Subject
 from darc.analyses.closinground import ClosingRound, is_frequent
@@ -67,6 +68,13 @@ _TOO_FEW = "too few calls were kept whole by then"
 _TOO_FEW_AT_THE_END = "the program ended before enough calls were kept whole: a longer run tells"
 
 
+class _Gone(Enum):
+    """With what a program is gone."""
+
+    WITH_NOTHING = "nothing that is asked for"
+    WITH_COUNTS = "what was counted last"
+
+
 class RootCauses(Resumable):
     """See the module."""
 
@@ -115,10 +123,8 @@ class RootCauses(Resumable):
         """Whether the user is to say into which nodes (``set darc auto off``)."""
         self._closing: ClosingRound | None = None
         self._why_no_breakpoints: str | None = None
-        self._is_gone = False
-        """Whether the program is."""
-        self._is_lost = False
-        """Whether it is with what was counted last."""
+        self._gone: _Gone | None = None
+        """With what the program is, where it is."""
         collector = self._collector  # the first one: breakpoints that follow it have no such time
         self._clock = RunClock(lambda: collector.unsettled_seconds)
         self._guess_time = GuessTime()
@@ -238,11 +244,12 @@ class RootCauses(Resumable):
             self._status = early_status(self._descent.status, bool(self._paths))
 
     def close(self, status: Status, alive: bool) -> None:
-        self._is_gone = status is Status.ENDED or not alive
-        # Where it waits for the user to choose, the profile is what is asked for.
-        self._is_lost = not alive and self._status in (Status.PROFILING, Status.SEARCHING)
-        if self._is_lost:
+        if not alive and self._status in (Status.PROFILING, Status.SEARCHING):
+            self._gone = _Gone.WITH_COUNTS
             self._profile.lost()
+        elif not alive or status is Status.ENDED:
+            # Where it waits for the user to choose, the profile is what is asked for.
+            self._gone = _Gone.WITH_NOTHING
         if not self.finished and self._closing is not None:
             self._conclude(self._kept_ops() if alive else None)
         elif not self.finished:
@@ -500,7 +507,7 @@ class RootCauses(Resumable):
         of them."""
         self._ops.watch()
         self._tell(self._ops.notes)
-        if self._is_gone:
+        if self._gone is not None:
             self._ops.ended()
         if self._descent is None:
             return
@@ -517,7 +524,7 @@ class RootCauses(Resumable):
         kept = self._ops.of_this_run
         keeps = self._switches.is_watching and self._collector.ops is not None
         if keeps and not self._stands_as_saved:
-            why = _TOO_FEW_AT_THE_END if self._is_gone else _TOO_FEW
+            why = _TOO_FEW if self._gone is None else _TOO_FEW_AT_THE_END
             tell_unheard(self._paths, kept, why)
         found = Corrections(self._paths, self.root, self._profile, self.parameters)
         if kept is None:
@@ -618,7 +625,7 @@ class RootCauses(Resumable):
             ftree=tree,
             paths=paths,
             level=descent.level if descent is not None else 0,
-            collected=None if self._is_lost else min(seen, self._needed),
+            collected=None if self._gone is _Gone.WITH_COUNTS else min(seen, self._needed),
             needed=self._needed,
             program=ProgramFigures(
                 in_peak_calls=self._resumption.in_peak + (seen if is_counting else 0),
