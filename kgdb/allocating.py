@@ -8,7 +8,7 @@ from darc.model.errors import TargetError, UnsupportedError
 from darc.target.memory import PAGE
 from kgdb.program import KernelProgram
 
-Call = Callable[[int, Sequence[int]], int]
+MakeCall = Callable[[int, Sequence[int]], int]
 """Calls a function of the kernel."""
 
 _EXECMEM_MODULE_TEXT = 0
@@ -17,7 +17,7 @@ _EXECMEM_MODULE_TEXT = 0
 class KernelAllocator:
     """Of one kernel; ``call`` is :meth:`kgdb.calls.KernelCalls.call`."""
 
-    def __init__(self, kernel: KernelProgram, call: Call, *, writes_text: bool) -> None:
+    def __init__(self, kernel: KernelProgram, call: MakeCall, *, writes_text: bool) -> None:
         """``writes_text``: the debugger writes also what is read-only."""
         self._kernel = kernel
         self._call = call

@@ -8,18 +8,15 @@ has a list of actions, each with a handler and a device's name (``/proc/interrup
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from darc.agent.control import Words
 from darc.code.frame_rule import WORD
 from darc.model.errors import FormatError, TargetError
+from darc.target.memory import Read
 from kgdb import tasks
-from kgdb.image import KernelImage
-
-Read = Callable[[int, int], bytes]
-Value = Callable[[str], int | None]
-"""The live address of a symbol."""
+from kgdb.image import AddressOf, KernelImage
 
 _VECTORS = 256
 _NAME_SIZE = 64
@@ -71,7 +68,7 @@ def layout(image: KernelImage) -> TtyLayout | None:
 class Devices:
     """Those of a kernel that has stopped."""
 
-    def __init__(self, read: Read, value: Value, layout: TtyLayout, bias: int = 0) -> None:
+    def __init__(self, read: Read, value: AddressOf, layout: TtyLayout, bias: int = 0) -> None:
         """``bias`` is how far the kernel was moved."""
         self._table = tasks.seen_from_gs(layout.table, bias)
         self._read = read

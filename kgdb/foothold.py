@@ -23,7 +23,7 @@ from darc.pads.foothold import MARK_SIZE, Foothold, ThreadKey
 from darc.pads.waypoints import SIZE as WAYPOINTS_SIZE
 from darc.pads.waypoints import Waypoints
 from darc.target.target import Target
-from kgdb.allocating import Call, KernelAllocator
+from kgdb.allocating import KernelAllocator, MakeCall
 from kgdb.kernel import BOOTED_ANEW
 from kgdb.leftbehind import AREA_SIZE, LeftFoothold, header
 from kgdb.program import KernelProgram
@@ -46,7 +46,7 @@ class KernelFoothold(Foothold):
         program: KernelProgram,
         *,
         identity: int,
-        call: Call,
+        call: MakeCall,
         enter: Callable[[], None],
         undivided: Callable[[], AbstractContextManager[None]],
         is_another: Callable[[], bool],

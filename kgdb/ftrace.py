@@ -8,17 +8,16 @@ there (``jump_label_transform``).
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from darc.model.errors import TargetError
+from darc.target.memory import Read
 from kgdb.btf import Btf
 from kgdb.image import KernelImage
 
 _MOST_PAGES = 1 << 16
 _MOST_RECORDS = 1 << 20
 _BLACKLIST = ("__start_kprobe_blacklist", "__stop_kprobe_blacklist")
-
-Read = Callable[[int, int], bytes]
 
 
 def places(read: Read, types: Btf, first: int) -> frozenset[int]:

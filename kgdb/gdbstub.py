@@ -14,10 +14,8 @@ from collections.abc import Callable
 
 from darc.model.errors import TargetError
 from darc.target.target import Target
+from kgdb.image import AddressOf
 from kgdb.pagetables import DIRECT_MAP, WRITABLE, Leaf, leaf
-
-Value = Callable[[str], int | None]
-"""The live address of a symbol."""
 
 _KGDB_COUNTS = 0x11
 """What the exception by which kgdb is entered adds to ``preempt_count``: one interrupt and one NMI
@@ -57,7 +55,7 @@ class GdbStub:
     writes_text = True
     """Whether it writes what the kernel has protected."""
 
-    def __init__(self, target: Target, value: Value, register: Callable[[str], int]) -> None:
+    def __init__(self, target: Target, value: AddressOf, register: Callable[[str], int]) -> None:
         self._target = target
         self._value = value
         self._register = register
@@ -119,7 +117,7 @@ class Kgdb(GdbStub):
     def __init__(
         self,
         target: Target,
-        value: Value,
+        value: AddressOf,
         register: Callable[[str], int],
         interrupts_count: Callable[[], int],
     ) -> None:
@@ -199,7 +197,7 @@ class Kgdb(GdbStub):
 
 def gdbstub(
     target: Target,
-    value: Value,
+    value: AddressOf,
     register: Callable[[str], int],
     interrupts_count: Callable[[], int],
 ) -> GdbStub:

@@ -11,7 +11,7 @@ import collections
 import functools
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,9 @@ from darc.code.symbols import FunctionSymbols, Listed, Ranked, readable
 from darc.code.symscans import Symbol
 from darc.model.errors import FormatError, UsageError
 from darc.target.target import Target
+
+AddressOf = Callable[[str], int | None]
+"""The live address of a symbol."""
 
 WHERE_SYMBOLS_ARE = (
     "load the vmlinux that the kernel was built with, or that of its debugging package (Debian: "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from darc.code.headers import Segment, no_headers
 from darc.code.symbols import PADDING, FunctionSymbols, Listed, Ranked
 from darc.code.symscans import Symbol
 from darc.model.errors import FormatError, TargetError
+from darc.target.memory import Read
 from kgdb.btf import Btf
 
 _SYMBOL = struct.Struct("<IBBHQQ")
@@ -23,8 +24,6 @@ _NAME_SIZE = 56
 _LIVE = 0
 _MOST = 4096
 """Modules at most; more is no list but a mistake."""
-
-Read = Callable[[int, int], bytes]
 
 
 @dataclass(frozen=True)

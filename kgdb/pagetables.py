@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from darc.target.memory import Read
 
 _TABLE = 4096
 _LARGE_SIZE = 1 << 21
@@ -21,8 +23,6 @@ _ADDRESS = 0x000F_FFFF_FFFF_F000
 DIRECT_MAP = 0xFFFF_8880_0000_0000
 """Where physical memory is mapped, unless the kernel has a ``page_offset_base``: with four levels
 of page tables and no randomisation (Documentation/x86/x86_64/mm.rst)."""
-
-Read = Callable[[int, int], bytes]
 
 
 def executable_areas(

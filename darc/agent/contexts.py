@@ -8,9 +8,10 @@ from collections.abc import Set as AbstractSet
 
 from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded
-from darc.agent.layout import Read, Write, contexts_size, words
+from darc.agent.layout import contexts_size, words
 from darc.agent.rows import NodeTotal
 from darc.model.profile import Profile
+from darc.target.memory import Read, Write
 
 STATE = struct.Struct("<QQII")
 """Of a context at :attr:`ThreadContexts.state_at`: op, top, serial, idle."""

@@ -7,7 +7,8 @@ from typing import TypedDict, Unpack
 
 from darc.agent.compiled import Blob
 from darc.agent.damage import guarded
-from darc.agent.layout import Layout, Read, Write
+from darc.agent.layout import Layout
+from darc.target.memory import Read, Write
 
 
 class Words(TypedDict, total=False):

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded
-from darc.agent.layout import Read, Write, words
+from darc.agent.layout import words
 from darc.agent.rows import KeptEvent, KeptOp, KeptSpan, KeptSum, KeptSwitch, task_name
+from darc.target.memory import Read, Write
 
 
 @guarded

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from darc.agent.compiled import Blob
 from darc.model.errors import TargetError
-from darc.target.memory import PAGE
+from darc.target.memory import PAGE, Read
 
 _MOST_OF_ANY = 1 << 24  # entries of a table that could be
 _MOST_BYTES = 1 << 36  # of what takes part of a mapping
-Read = Callable[[int, int], bytes]
-Write = Callable[[int, bytes], None]
 
 
 def words(raw: bytes) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from darc.agent.contexts import ThreadContexts
 from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded
 from darc.agent.keptops import KeptOpTables
-from darc.agent.layout import Layout, Read, Room, Write, records_size
+from darc.agent.layout import Layout, Room, records_size
 from darc.agent.moments import Moments
 from darc.agent.openops import OpenOps
 from darc.agent.records import Records
@@ -19,6 +19,7 @@ from darc.agent.sets import SetCounts
 from darc.agent.sites import Sites
 from darc.model.errors import TargetError
 from darc.model.profile import thresholds
+from darc.target.memory import Read, Write
 
 _CONSTANT = (
     "magic version live sites nodes routes records contexts analysis record_list code "

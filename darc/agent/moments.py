@@ -10,8 +10,9 @@ from typing import Any
 
 from darc.agent.control import Control
 from darc.agent.damage import guarded
-from darc.agent.layout import Read, words
+from darc.agent.layout import words
 from darc.agent.rows import KeptMoment, task_name
+from darc.target.memory import Read
 
 
 @guarded

@@ -9,9 +9,10 @@ from darc.agent.contexts import STATE, ThreadContexts
 from darc.agent.control import Control
 from darc.agent.damage import guarded
 from darc.agent.keptops import KeptOpTables
-from darc.agent.layout import Read, Write, words
+from darc.agent.layout import words
 from darc.agent.records import Records
 from darc.agent.rows import KeptEvent, OpenRecord, Operation, RunningOp, Stale
+from darc.target.memory import Read, Write
 
 
 @guarded

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from darc.agent.contexts import STATE, ThreadContexts
 from darc.agent.control import Control
 from darc.agent.damage import guarded
-from darc.agent.layout import Read, Write, records_size
+from darc.agent.layout import records_size
 from darc.agent.rows import OpenSlot
 from darc.agent.sites import Sites
 from darc.model.errors import TargetError
+from darc.target.memory import Read, Write
 
 _FREED = 1  # a slot that was used once; DARC_FREED
 

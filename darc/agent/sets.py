@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from darc.agent.control import Control
 from darc.agent.damage import guarded
-from darc.agent.layout import Read, Write
 from darc.agent.rows import MemberCounts, Walker
+from darc.target.memory import Read, Write
 
 
 @guarded

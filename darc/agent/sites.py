@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from darc.agent.control import Control
 from darc.agent.damage import guarded
-from darc.agent.layout import Read, Write, words
+from darc.agent.layout import words
 from darc.agent.rows import Node, PatchedSite, Route
 from darc.model.errors import TargetError
+from darc.target.memory import Read, Write
 
 _ROUTES = struct.Struct("<5I")  # of a site: timed, route_first, route_count, first_parent, _child
 

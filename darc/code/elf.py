@@ -15,7 +15,6 @@ import functools
 import hashlib
 import mmap
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 from darc.code.damaged import where_damaged
@@ -34,6 +33,7 @@ from darc.code.pointers import CodePointers
 from darc.code.processor import BREAKPOINT, LARGEST, MACHINE, PROGRAMS, handed_to_c
 from darc.code.symbols import FunctionSymbols
 from darc.model.errors import FormatError, UnsupportedError
+from darc.target.memory import Read
 
 _FIRST_CODE = 64
 """Bytes of what a program executes first: more than it has up to its first call."""
@@ -131,7 +131,7 @@ class Image:
             return self.build_id
         return f"sha256:{hashlib.sha256(self._whole()).hexdigest()}"
 
-    def is_in(self, read: Callable[[int, int], bytes]) -> bool:
+    def is_in(self, read: Read) -> bool:
         """Whether memory has this file, whose bytes ``read`` gives by the file's own addresses: by
         its headers and its build id, or by all of its code where the linker left no build id.
         Debuggers may have breakpoints in that.
@@ -156,7 +156,7 @@ class Image:
                 return range(part.start + moved, part.stop + moved)
         return range(0)
 
-    def _agrees(self, read: Callable[[int, int], bytes], part: range, besides: bytes) -> bool:
+    def _agrees(self, read: Read, part: range, besides: bytes) -> bool:
         stored = self.loaded(part.start, len(part)) if part else None
         if not stored or len(stored) != len(part):
             return False

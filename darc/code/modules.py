@@ -74,7 +74,7 @@ class Loaded(Protocol):
     def module_at(self, address: int) -> Module | None: ...
 
 
-Beside = Callable[[Sequence[Region]], Iterable[Path]]
+FilesBeside = Callable[[Sequence[Region]], Iterable[Path]]
 """Where the file of these mappings may be read, whatever stands at its path by now."""
 
 
@@ -97,7 +97,7 @@ class ModuleFinder:
         root: Path,
         note: Callable[[str], None],
         called: Mapping[str, str],
-        beside: Beside,
+        beside: FilesBeside,
     ) -> None:
         """``called`` has names of files that are not those of what is mapped, by its paths."""
         self._target = target

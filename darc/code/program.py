@@ -11,7 +11,7 @@ from darc.code.backlooks import BackLooks
 from darc.code.jumps import Jumps
 from darc.code.linkage import Linkage
 from darc.code.live import LiveBytes
-from darc.code.modules import Beside, Module, ModuleFinder, nowhere
+from darc.code.modules import FilesBeside, Module, ModuleFinder, nowhere
 from darc.code.names import Names
 from darc.code.outlines import Outlines
 from darc.code.patchable import Patchable
@@ -41,7 +41,7 @@ class Program:
         root: Path,
         regions: Iterable[Region],
         called: Mapping[str, str] | None = None,
-        beside: Beside = nowhere,
+        beside: FilesBeside = nowhere,
     ) -> None:
         """``root`` is its root folder; ``called`` has names of files that are not those of what is
         mapped, by the paths of that; ``beside`` tells where else these may be read."""

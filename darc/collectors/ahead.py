@@ -7,7 +7,6 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from darc.agent.layout import Read, Write
 from darc.code.live import NotNowError
 from darc.code.program import Program
 from darc.collectors.callees import Callees
@@ -17,6 +16,7 @@ from darc.debuggee.debuggee import Debuggee
 from darc.model.ftree import Fnode
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
+from darc.target.memory import Read, Write
 from darc.target.target import Target
 
 

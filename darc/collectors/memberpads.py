@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
-from darc.agent.layout import Read, Write
 from darc.code.live import NotNowError
 from darc.code.program import Program
 from darc.collectors.ahead import Ahead
@@ -23,6 +22,7 @@ from darc.pads.areas import Area
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
 from darc.pads.returns import ReturnLandings
+from darc.target.memory import Read, Write
 
 _OF_A_POOL = 100
 """Functions that share a pool of landings: about 900 places that they are called from."""

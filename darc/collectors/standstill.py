@@ -24,7 +24,7 @@ _WAITS_AT_MOST = 8
 """A thread that waits in a system call goes on with that while the program stands still. Its call
 is kept as it is where the stop is no more than this part of it so far, and else left out."""
 
-Place = tuple[int, int]
+Standpoint = tuple[int, int]
 """A thread's program counter and stack pointer."""
 
 
@@ -112,7 +112,7 @@ class Suspended:
     was: Standstill
     words: tuple[Replaced, ...] | None
     """What was replaced in the program's memory; ``None``: the probes are still in."""
-    places: Mapping[int, Place]
+    places: Mapping[int, Standpoint]
 
     @staticmethod
     def of(was: Standstill, target: Target, words: Sequence[Replaced] | None) -> Suspended:
@@ -163,7 +163,7 @@ class Suspended:
         return changed
 
 
-def _places(target: Target) -> Mapping[int, Place]:
+def _places(target: Target) -> Mapping[int, Standpoint]:
     counters = target.threads.program_counters()
     return {
         thread: (pc, target.threads.read_register(thread, STACK_POINTER))

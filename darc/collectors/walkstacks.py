@@ -19,6 +19,7 @@ from darc.code.unwind import Frame, frames
 from darc.collectors.walkcount import OpenMembers
 from darc.model.errors import DarcError
 from darc.pads.foothold import Foothold
+from darc.target.memory import Read
 from darc.target.target import Target
 
 _PIECE = 1 << 16
@@ -144,7 +145,7 @@ class Stacks:
 class StackWords:
     """The words of a stack from its top on, read as far as they are asked for."""
 
-    def __init__(self, read: Callable[[int, int], bytes], top: int) -> None:
+    def __init__(self, read: Read, top: int) -> None:
         self._read = read
         self._top = top
         self._pieces: dict[int, bytes] = {}

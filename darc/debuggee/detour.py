@@ -28,6 +28,7 @@ from darc.code.frame_rule import WORD
 from darc.code.processor import ARGUMENTS, FLAGS, SCRATCH, SYSTEM_CALL, SYSTEM_CALL_ARGUMENTS
 from darc.code.system_calls import SystemCall
 from darc.model.errors import TargetError
+from darc.target.memory import Read
 from darc.target.target import Region
 
 _RED_ZONE = 128
@@ -176,7 +177,7 @@ LENGTH = 400
 """Bytes of code that a detour needs at most."""
 
 
-def find_place(regions: Iterable[Region], read: Callable[[int, int], bytes]) -> int | None:
+def find_place(regions: Iterable[Region], read: Read) -> int | None:
     """Where code may stand for a moment: the zeros behind a file's code, up to the page's end.
     Never in a mapping that is shared, as that would be the file's own bytes."""
     for region in regions:

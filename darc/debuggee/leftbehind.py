@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,6 +25,7 @@ from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.pads import returns
 from darc.pads.foothold import MARK
 from darc.pads.returns import ReturnLandings, own_back
+from darc.target.memory import Read
 from darc.target.target import Region, Target
 
 _HEADER = struct.Struct("<8sQ8sQ")
@@ -51,7 +52,7 @@ class _Area:
     size: int
 
 
-def _areas(read: Callable[[int, int], bytes], mapped: Sequence[Region]) -> Iterator[_Area]:
+def _areas(read: Read, mapped: Sequence[Region]) -> Iterator[_Area]:
     """Of this and of earlier debuggers.
 
     Raises:

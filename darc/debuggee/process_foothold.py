@@ -16,9 +16,7 @@ from darc.agent import compiled
 from darc.agent.layout import (
     MOST_RECORDS,
     SOON_USED,
-    Read,
     Room,
-    Write,
     contexts_size,
     plan,
     records_for_threads,
@@ -69,7 +67,7 @@ from darc.pads import returns
 from darc.pads.areas import Area, Placed
 from darc.pads.foothold import Foothold, ThreadKey
 from darc.pads.returns import Replaced, ReturnLandings
-from darc.target.memory import PAGE
+from darc.target.memory import PAGE, Read, Write
 from darc.target.target import Target
 
 _AREA_UNIT = PAGE

@@ -16,7 +16,7 @@ from typing import Self
 
 from darc.agent import compiled
 from darc.agent.damage import DamagedError
-from darc.agent.layout import Read, Room, Write
+from darc.agent.layout import Room
 from darc.agent.memory import AgentMemory
 from darc.code.architecture import Prologue, Site
 from darc.code.program import Program
@@ -25,6 +25,7 @@ from darc.pads import processor as pads
 from darc.pads.areas import Area, Placed, PlacedPads
 from darc.pads.calibration import Calibration
 from darc.pads.returns import Replaced, ReturnLandings, own_back
+from darc.target.memory import Read, Write
 from darc.target.target import Target
 
 MARK = b"darc pad"

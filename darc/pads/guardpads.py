@@ -11,7 +11,7 @@ from darc.model.errors import TargetError, UnsupportedError
 from darc.pads.patching import Patch, Patcher
 from darc.target.target import Target
 
-Places = Callable[[Program], Iterator[tuple[Landmark, int, str]]]
+LandmarksOf = Callable[[Program], Iterator[tuple[Landmark, int, str]]]
 """Where guards are to stand: what each is, its function's address, and a name."""
 
 
@@ -25,7 +25,7 @@ class GuardPads:
         target: Target,
         program: Program,
         patcher: Patcher,
-        places: Places,
+        places: LandmarksOf,
         *,
         make: Callable[[int, Landmark], Patch | str],
         is_f0: Callable[[int], bool],
@@ -40,7 +40,7 @@ class GuardPads:
         self._is_f0 = is_f0
         self._standing: dict[int, tuple[Landmark, Patch]] = {}
         """By the functions that they stand at."""
-        self._wait_places: Places | None = None
+        self._wait_places: LandmarksOf | None = None
         self._puts_waits = False
         self._waits: dict[int, tuple[Landmark, str]] = {}
         """Places where threads wait for each other, by their addresses: what each is, and a
@@ -107,7 +107,7 @@ class GuardPads:
 
     # --------------------------------------------------------------------- waits
 
-    def prepare_waits(self, places: Places) -> None:
+    def prepare_waits(self, places: LandmarksOf) -> None:
         """Makes the pads of these places, where threads wait for each other."""
         self._wait_places = places
         guarded = self._guarded()

@@ -29,7 +29,7 @@ from darc.pads import returns
 from darc.pads.areas import Area
 from darc.pads.displacing import USERS, Displacing
 from darc.pads.foothold import Foothold
-from darc.pads.guardpads import GuardPads, Places
+from darc.pads.guardpads import GuardPads, LandmarksOf
 from darc.pads.patching import Patch, Patcher
 from darc.pads.restoring import restore_stacks
 from darc.pads.returns import Replaced, ReturnLandings
@@ -48,7 +48,7 @@ class PadInstaller:
         target: Target,
         program: Program,
         foothold: Foothold,
-        landmarks: Places = landmarks_of,
+        landmarks: LandmarksOf = landmarks_of,
     ) -> None:
         """``landmarks`` tells where guards are to stand (see :mod:`darc.code.landmarks`)."""
         self._target = target

@@ -12,10 +12,9 @@ question, and that leads on to the pad.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from darc.code.architecture import Site
 from darc.pads.processor import WAYPOINTS
+from darc.target.memory import Read, Write
 
 SIZE = WAYPOINTS.SIZE
 """Bytes of memory in which sites find waypoints."""
@@ -29,8 +28,8 @@ class Waypoints:
         self,
         base: int,
         size: int,
-        read: Callable[[int, int], bytes],
-        write: Callable[[int, bytes], None],
+        read: Read,
+        write: Write,
     ) -> None:
         """The memory may have any content."""
         self.base = base

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from darc.model.errors import TargetError
-from darc.target.memory import Memory
+from darc.target.memory import Memory, Read, Write
 
 _LINE = 1024
 """Bytes that are read at once; a reply of QEMU's gdbstub has room for 2047."""
@@ -34,8 +34,8 @@ class Batch:
 
     def __init__(
         self,
-        read: Callable[[int, int], bytes],
-        write: Callable[[int, bytes], None],
+        read: Read,
+        write: Write,
         fill: range = range(0),
     ) -> None:
         """In ``fill``, bytes between two writes may be written as they are."""

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Protocol
 
 from darc.model.errors import DarcError, TargetError
 
 PAGE = 4096
 """Bytes of a page."""
+
+
+Read = Callable[[int, int], bytes]
+"""So many bytes of memory at an address, as :meth:`Memory.read` gives them."""
+
+Write = Callable[[int, bytes], None]
+"""Bytes into memory at an address, as :meth:`Memory.write` puts them."""
 
 
 class Hidden(Protocol):

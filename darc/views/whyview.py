@@ -15,7 +15,7 @@ from darc.model.status import EndedBy
 from darc.model.waits import over_paths
 from darc.model.why import Answer, Suspect, Tail, Verdict, Why
 from darc.views.setview import making_told
-from darc.views.treeview import decided, ending_text
+from darc.views.treeview import Show, decided, ending_text
 from darc.views.waitsview import (
     is_due_to_somebody,
     moments_text,
@@ -24,8 +24,6 @@ from darc.views.waitsview import (
     waited_text,
 )
 from darc.views.words import calls_text, cost_text, functions_text, typed, way
-
-Show = Callable[[str], str]
 
 _MOSTLY = 0.5
 """Of the time without a processor: a quota that took so much is told."""

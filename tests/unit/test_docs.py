@@ -333,14 +333,25 @@ def test_the_glossary_is_in_order() -> None:
     assert words == sorted(set(words))
 
 
-def test_a_class_has_a_name_of_its_own() -> None:
+def types_in(tree: ast.Module) -> Iterator[str]:
+    """The classes of a file, and the names for types that it hands on."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript(value=ast.Name())):
+                if name[0].isupper() and not name.isupper():
+                    yield name
+
+
+def test_a_type_has_a_name_of_its_own() -> None:
     """But for what both debuggers have, each for its own, in files of one name."""
     homes: dict[str, set[str]] = {}
     for file in ROOT.glob("[dk]*/**/*.py"):
         home = re.sub("^darc_[a-z]+/", "each debugger's/", str(file.relative_to(ROOT)))
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ClassDef):
-                homes.setdefault(node.name, set()).add(home)
+        for name in types_in(ast.parse(file.read_text())):
+            homes.setdefault(name, set()).add(home)
     twice = {name: sorted(files) for name, files in homes.items() if len(files) > 1}
     assert not twice
 
