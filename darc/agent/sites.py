@@ -17,7 +17,7 @@ _ROUTES = struct.Struct("<5I")  # of a site: timed, route_first, route_count, fi
 
 @guarded
 class Sites:
-    """Those in the tables that ``control`` belongs to, each by its number."""
+    """The call sites in the tables that ``control`` belongs to, each by its number."""
 
     def __init__(self, control: Control, read: Read, write: Write) -> None:
         self._control = control

@@ -46,7 +46,7 @@ makes it slow."""
 
 @dataclass(frozen=True)
 class Rules:
-    """What the search was told."""
+    """What the search was told: by that ops vote here as well."""
 
     resolution: int = 1
     """Bins in an octave."""

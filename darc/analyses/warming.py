@@ -13,7 +13,8 @@ _SECONDS = 2.0
 
 
 class Warming:
-    """Of the files of ``program``, those near the function at ``address`` first. One thread."""
+    """What a helper reads of the files of ``program``, those near the function at ``address``
+    first. One thread."""
 
     def __init__(self, program: Program, address: int) -> None:
         self._program = program

@@ -61,7 +61,8 @@ class HeldContent:
 
 
 class FileContent:
-    """A file's bytes, as long as it is the same file: one that was replaced has none."""
+    """The bytes of a module's file, as long as it is the same file: one that was replaced has
+    none."""
 
     def __init__(self, path: Path) -> None:
         """Raises OSError."""

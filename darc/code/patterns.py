@@ -63,7 +63,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What patterns have come to."""
+    """What patterns have come to: the functions of a set."""
 
     functions: tuple[Function, ...]
     """By address, each once."""

@@ -26,7 +26,7 @@ _MOST_DATA = 8 << 20
 
 
 class CodePointers:
-    """Those of one file."""
+    """Those of one module's file."""
 
     def __init__(self, headers: Headers) -> None:
         self._headers = headers

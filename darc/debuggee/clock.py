@@ -19,7 +19,7 @@ _MEASURED_SECONDS = 0.03
 
 @dataclass(frozen=True)
 class Use:
-    """What a thread has had of processors so far."""
+    """What a thread has had of processors so far: how long it was running."""
 
     ns: int
     """For how long it has executed, the kernel on its behalf included."""

@@ -306,7 +306,7 @@ class Switch(NamedTuple):
 
 @dataclass(frozen=True)
 class Born:
-    """A thread was made."""
+    """A task was made: a thread of any process."""
 
     time: int
     process: int

@@ -80,7 +80,7 @@ class NodeState(Enum):
 
 @dataclass(frozen=True)
 class Function:
-    """A function of the program."""
+    """A function of the program: an fnode is a call of one."""
 
     name: str
     """Demangled, for people: no parameter list, return type or suffixes."""

@@ -53,7 +53,7 @@ class Without:
 
 @dataclass(frozen=True)
 class Explained:
-    """What one cause explains."""
+    """What one cause explains: its share."""
 
     ops: int
     """Over how many in-peak ops."""

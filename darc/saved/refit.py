@@ -67,7 +67,7 @@ class Live:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What came of fitting."""
+    """What a refit has come to."""
 
     notes: tuple[str, ...]
     """What does not fit, one line for each."""

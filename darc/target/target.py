@@ -29,7 +29,7 @@ from darc.target.user_breaks import UserBreakpoints
 
 
 class State(Enum):
-    """Whether there is a program, and whether it runs."""
+    """Whether a target has a program, and whether that runs."""
 
     NONE = "none"
     STOPPED = "stopped"

@@ -28,7 +28,7 @@ LOG_WIDTH = 4096
 
 @dataclass(frozen=True)
 class Style:
-    """How to write: columns, escape codes, everything or the essential, beyond ASCII.
+    """How to write a view: columns, escape codes, everything or the essential, beyond ASCII.
 
     A ``width`` that is not positive is output without limits, a log: drawings take 80 columns, and
     the tree is as wide as its names. ``whole_names`` is for files: no name is shortened.

@@ -333,6 +333,74 @@ def test_the_glossary_is_in_order() -> None:
     assert words == sorted(set(words))
 
 
+def base(word: str) -> str:
+    """What forms of a word have in common: ``landing``, ``landings`` and ``lands``."""
+    word = word.casefold()
+    for _ in range(2):
+        word = re.sub("(?<=...)(ing|ion|ed|er|es|s|e|y)$", "", word)
+    return word
+
+
+def bases(text: str) -> str:
+    """Those of the words of a text, or of a class's name, each between two blanks."""
+    words = re.findall("[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", text)
+    return f" {' '.join(map(base, words))} "
+
+
+TERMS = {
+    bases(term)
+    for words, meaning in re.findall(r"^\| (.*?) \| (.*) \|$", GLOSSARY, re.M)
+    for term in (
+        *re.split(r"[,()]", words.replace("`", "")),
+        *re.findall(r"(?<!\*)\*([\w ]+)\*(?!\*)", meaning),
+        *re.findall(r"`([A-Z]\w+)", meaning),
+    )
+    if term.strip("- ")
+}
+"""The words that the glossary explains, beside others as well."""
+
+
+def public_classes(file: Path) -> Iterator[tuple[str, str]]:
+    """Those of a file that are no errors and no mere shape of others' methods; each with what says
+    first what it is, which may be the file's own line."""
+    tree = ast.parse(file.read_text())
+    of_all = (ast.get_docstring(tree) or "").partition("\n\n")[0]
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            over = [ast.unparse(one) for one in node.bases]
+            if not any("Protocol" in one or one.endswith(("Error", "Exception")) for one in over):
+                own = (ast.get_docstring(node) or "").partition("\n\n")[0]
+                yield node.name, own.replace("See the module.", of_all)
+
+
+def explained(name: str, told: str, terms: set[str]) -> bool:
+    """Whether a class has one of the ``terms`` in its name, or in what says what it is."""
+    return any(term in bases(name) or term in bases(told) for term in terms)
+
+
+def test_the_glossary_has_a_word_for_each_class() -> None:
+    wrong = [
+        f"{file.relative_to(ROOT)}: {name}"
+        for file in sorted((ROOT / "darc").rglob("*.py"))
+        for name, told in public_classes(file)
+        if not explained(name, told, TERMS)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "has_one"),
+    [
+        ("WeightOfLandings", "One.", True),
+        ("Gadget", "What a collector is given.", True),
+        ("Gadget", "Something that is given.", False),
+    ],
+)
+def test_a_class_without_a_word_is_noticed(name: str, told: str, has_one: bool) -> None:
+    terms = {bases(term) for term in ("return landing", "landing", "collector")}
+    assert explained(name, told, terms) == has_one
+
+
 def types_in(tree: ast.Module) -> Iterator[str]:
     """The classes of a file, and the names for types that it hands on."""
     for node in ast.walk(tree):

@@ -89,7 +89,7 @@ class Actions(Protocol):
 
 @dataclass(frozen=True)
 class Parsed:
-    """A command line that is of the right form."""
+    """What was typed of a request: a command line that is of the right form."""
 
     arguments: tuple[str, ...] = ()
     options: Mapping[str, object] = field(default_factory=dict)
