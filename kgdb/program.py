@@ -29,7 +29,7 @@ from darc.code.program import Program
 from darc.code.sequences import Sequences
 from darc.code.spelling import find_symbols, split_spec
 from darc.model.errors import FormatError, TargetError
-from darc.model.ftree import CallKind, Cause, Fnode, Function
+from darc.model.ftree import CallKind, Cause, Fnode, Function, Meaning
 from darc.target.memory import Memory
 from darc.target.target import Region, Target
 from kgdb.devices import Devices
@@ -359,18 +359,18 @@ class KernelProgram(Program):
         found = [at for name in _SWITCHED if (at := self.value(name)) in called and at is not None]
         return found[0] if len(found) == 1 else None
 
-    def meaning(self, node: Fnode) -> tuple[Cause, str | None] | None:
+    def meaning(self, node: Fnode) -> Meaning | None:
         symbol = node.function.symbol
         if symbol == PREEMPTS or symbol in _IS_PREEMPTED:
-            return Cause.PREEMPTION, None
+            return Meaning(Cause.PREEMPTION)
         if node.site is not None and node.site.kind is CallKind.INTERRUPT:
-            return Cause.INTERRUPT, self._handlers.note(node.function)
+            return Meaning(Cause.INTERRUPT, self._handlers.note(node.function))
         if symbol not in _SLEEPS:
             return None
         for above in reversed(node.route()[:-1]):
             if not _WAITS.fullmatch(above.function.symbol):
-                return Cause.BLOCKED, f"{above.function.name} slept"
-        return Cause.BLOCKED, None
+                return Meaning(Cause.BLOCKED, f"{above.function.name} slept")
+        return Meaning(Cause.BLOCKED)
 
 
 def _code(modules: Sequence[Module]) -> list[Region]:

@@ -18,7 +18,7 @@ from darc.code.patchable import Patchable
 from darc.code.processor import read_function
 from darc.code.regions import CodeRegions
 from darc.code.sequences import Sequences
-from darc.model.ftree import Cause, Fnode
+from darc.model.ftree import Fnode, Meaning
 from darc.target.shapes import Shape
 from darc.target.target import Region, Target
 
@@ -162,8 +162,8 @@ class Program:
     interrupts: Sequence[Site] = ()
     """Handlers that may interrupt any function, each as if it was called there."""
 
-    def meaning(self, node: Fnode) -> tuple[Cause, str | None] | None:
-        """Of a function that paths end at, whatever it calls: the cause, and a note."""
+    def meaning(self, node: Fnode) -> Meaning | None:
+        """Of a function that paths end at, whatever it calls."""
         return None
 
     def is_code(self, address: int) -> bool:

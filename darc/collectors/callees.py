@@ -14,7 +14,7 @@ from typing import Protocol
 from darc.code.architecture import Site
 from darc.code.notrace import RETURNS_TWICE, VFORK, never_returns
 from darc.code.program import Program
-from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function, NodeState
+from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function, Meaning, NodeState
 from darc.model.snapshot import SiteReport, SiteState
 from darc.saved import refit
 
@@ -306,7 +306,7 @@ class Callees:
                 site,
                 Function(name=name, symbol=OTHERS, module=at.module, address=0, offset=0),
             )
-            child.meaning = Cause.UNTOLD, why
+            child.meaning = Meaning(Cause.UNTOLD, why)
             self._others[key] = child
         return self._others[key]
 

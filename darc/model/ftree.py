@@ -12,6 +12,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 from darc.model.errors import NotFoundError
 
@@ -218,6 +219,14 @@ class Ending:
         return "; ".join(words) if words else None
 
 
+class Meaning(NamedTuple):
+    """What the time of an fnode means at which a path ends, whatever that calls."""
+
+    cause: Cause
+    note: str | None = None
+    """For the user."""
+
+
 class Fnode:
     """A function call in the context of its path (paper section 3).
 
@@ -266,9 +275,8 @@ class Fnode:
         self.has_unknown_callees = False
         """Set by what finds callees when the function has call sites whose callees only running can
         tell, so that having no children does not mean that it calls nothing."""
-        self.meaning: tuple[Cause, str | None] | None = None
-        """Set by the same when a path ends at this function, whatever it calls, as its time has
-        a meaning of its own; with a note for the user."""
+        self.meaning: Meaning | None = None
+        """Set by the same where a path ends at this function, as its time has one of its own."""
         self.state = NodeState.CANDIDATE
         self.maxcount = 0
         """In how many in-peak calls it was among the largest contributors to its parent."""

@@ -199,7 +199,7 @@ class Contest:
 
 
 def _is_untold(child: Fnode) -> bool:
-    return child.meaning is not None and child.meaning[0] is Cause.UNTOLD
+    return child.meaning is not None and child.meaning.cause is Cause.UNTOLD
 
 
 def _taken(child: Fnode, totals: Totals) -> Taken:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from darc.model.ftree import Cause, Fnode, Function, Totals
+from darc.model.ftree import Cause, Fnode, Function, Meaning, Totals
 from darc.search.contest import Contest, Vote
 
 OPS = 100
@@ -20,7 +20,7 @@ def contest(named: tuple[int, int], untold: tuple[int, int, int]) -> Contest:
     root = Fnode(function("f0", 0), None)
     one = root.add_child(function("one", 16), None)
     rest = root.add_child(function("<other targets>", 0), None)
-    rest.meaning = Cause.UNTOLD, None
+    rest.meaning = Meaning(Cause.UNTOLD)
     votes, time = named
     count, together, longest = untold
     found = Contest(root)
