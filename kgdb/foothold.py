@@ -270,8 +270,8 @@ class KernelFoothold(Foothold):
 
 
 def _whole_block(start: int, end: int) -> tuple[int, int]:
-    """The larger part of [start, end) that is in one block of pads."""
-    border = end // pads.BLOCK * pads.BLOCK
+    """The larger part of [start, end) that is in one sector of pads."""
+    border = end // pads.SECTOR * pads.SECTOR
     if not start < border < end:
         return start, end
     return (start, border) if border - start > end - border else (border, end)

@@ -51,11 +51,11 @@ class LeftFoothold:
 
 def left_behind(target: Target, areas: Iterator[int]) -> Iterator[LeftFoothold]:
     """The footholds among ``areas``, where executable memory begins. The mark may stand at a later
-    page, where the first ones are of another block of pads."""
+    page, where the first ones are of another sector of pads."""
     blob = compiled.load()
     seen: set[int] = set()
     for first in areas:
-        border = (first // pads.BLOCK + 1) * pads.BLOCK
+        border = (first // pads.SECTOR + 1) * pads.SECTOR
         for base in (first, border) if border < first + AREA_SIZE else (first,):
             if base in seen:
                 continue

@@ -573,7 +573,8 @@ def _displaced(
     around: Surroundings,
     room: int = PATCH_LENGTH,
 ) -> tuple[tuple[Instruction, ...], str | None]:
-    """Instructions of the same block before a short call, enough for a patch of ``room`` bytes."""
+    """Instructions of the same basic block before a short call, enough for a patch of ``room``
+    bytes."""
     taken: list[Instruction] = []
     length = call.len
     address = int(call.ip)

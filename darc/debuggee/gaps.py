@@ -15,7 +15,7 @@ _GROWTH = 1 << 30
 
 
 def gaps(mapped: Sequence[Region], low: int, high: int, size: int) -> Iterable[int]:
-    """Free places for an area in reach of all of [low, high): blocks of their own before shared
+    """Free places for an area in reach of all of [low, high): sectors of their own before shared
     ones, near before far. The heap and the stack keep room to grow."""
     found: list[tuple[bool, int, int]] = []
     previous, path = _LOWEST, ""
@@ -38,7 +38,7 @@ def gaps(mapped: Sequence[Region], low: int, high: int, size: int) -> Iterable[i
         # begin.
         for candidate in _candidates(start + PAGE, end - PAGE, low, size):
             if max(high, candidate + size) - min(low, candidate) < pads.NEAR:
-                shared = not start <= candidate // pads.BLOCK * pads.BLOCK <= end - pads.BLOCK
+                shared = not start <= candidate // pads.SECTOR * pads.SECTOR <= end - pads.SECTOR
                 found.append((shared, abs(candidate - low), candidate))
     return [candidate for _, _, candidate in sorted(found)[:64]]
 
@@ -58,12 +58,12 @@ def without(whole: range, parts: Iterable[range]) -> list[range]:
 
 
 def _candidates(start: int, end: int, low: int, size: int) -> Iterable[int]:
-    """Blocks of their own at the gap's two ends and nearest to ``low``, then the gap's ends."""
-    block = pads.BLOCK
-    first = (start + block - 1) // block * block
-    last = (end - block) // block * block
+    """Sectors of their own at the gap's two ends and nearest to ``low``, then the gap's ends."""
+    sector = pads.SECTOR
+    first = (start + sector - 1) // sector * sector
+    last = (end - sector) // sector * sector
     if first <= last:
-        yield from (first, last, min(max(first, (low - block) // block * block), last))
+        yield from (first, last, min(max(first, (low - sector) // sector * sector), last))
     for place in (start, (end - size) // PAGE * PAGE):
-        if start <= place <= end - size and place // block == (place + size - 1) // block:
+        if start <= place <= end - size and place // sector == (place + size - 1) // sector:
             yield place

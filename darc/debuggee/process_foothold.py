@@ -487,4 +487,4 @@ class ProcessFoothold(Foothold):
 
 def _area_size(room: Room) -> int:
     wanted = returns.SIZE + room.sites * _PAD_BYTES + len(compiled.load().code)
-    return min(-(-wanted // _AREA_UNIT) * _AREA_UNIT, pads.BLOCK)
+    return min(-(-wanted // _AREA_UNIT) * _AREA_UNIT, pads.SECTOR)

@@ -72,8 +72,8 @@ class F0Code:
 class PadWriter(Protocol[Own_contra]):
     """Writes the code of pads, landings and patches of one architecture."""
 
-    BLOCK: int
-    """Pads live in one aligned block of this many bytes each."""
+    SECTOR: int
+    """Pads live in one aligned sector of this many bytes each."""
     NEAR: int
     """How far a jump reaches, in bytes, with room for the instruction itself."""
 
@@ -81,7 +81,7 @@ class PadWriter(Protocol[Own_contra]):
         self,
         site: Site[Own_contra],
         site_data: int,
-        blocks: Sequence[int],
+        sectors: Sequence[int],
         stubs: Stubs,
         origin: int,
         landing: int | None = None,
@@ -96,7 +96,7 @@ class PadWriter(Protocol[Own_contra]):
         self,
         site: Site[Own_contra],
         site_data: int,
-        blocks: Sequence[int],
+        sectors: Sequence[int],
         stubs: Stubs,
         origin: int,
     ) -> Pad:

@@ -72,10 +72,10 @@ class Area:
         self.used = at - self.base
 
     @property
-    def block(self) -> int:
+    def sector(self) -> int:
         """That of the return addresses of its pads' calls."""
         base = self.base if self.landings is None else self.landings.base
-        return base // pads.BLOCK * pads.BLOCK
+        return base // pads.SECTOR * pads.SECTOR
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class CalibrationHost(Protocol):
         self, area: Area, index: int | None, back: int | None, make: Callable[[int], pads.Pad]
     ) -> tuple[int, pads.Pad]: ...
     def place_call(
-        self, area: Area, site: Site, index: int, blocks: Sequence[int]
+        self, area: Area, site: Site, index: int, sectors: Sequence[int]
     ) -> tuple[int, pads.Pad, int]: ...
 
 
@@ -66,7 +66,7 @@ class Calibration:
         nothing = self._foothold.symbol("darc_nothing")
         direct, pad = self._site(CallKind.DIRECT, nothing, 0)
         parent = self._foothold.new_index()
-        tables.sites.write(parent, pad_back=self._area.block, kind=limits["DARC_CALL"])
+        tables.sites.write(parent, pad_back=self._area.sector, kind=limits["DARC_CALL"])
 
         def measure(entry: int, node: int = 1, *, timed: bool = True) -> _Cost:
             nodes = [Node(0, 1, 3, timed=True), *[Node(0, 0, 0, timed=timed)] * 3]
@@ -149,17 +149,17 @@ class Calibration:
             thunk=target,
         )
         index = self._foothold.new_index()
-        pad_back, blocks, stubs = 0, (area.block,), self._foothold.stubs
+        pad_back, sectors, stubs = 0, (area.sector,), self._foothold.stubs
         if kind.is_tail:
             data = self._tables.sites.address(index)
             origin, _ = self._foothold.place(
                 area,
                 index,
                 None,
-                lambda at: pads.tail_pad(site, data, blocks=blocks, stubs=stubs, origin=at),
+                lambda at: pads.tail_pad(site, data, sectors=sectors, stubs=stubs, origin=at),
             )
         else:
-            origin, _, pad_back = self._foothold.place_call(area, site, index, blocks)
+            origin, _, pad_back = self._foothold.place_call(area, site, index, sectors)
         self._tables.sites.write(
             index,
             back=back,

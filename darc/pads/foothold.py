@@ -364,10 +364,10 @@ class Foothold(ABC):
         return None
 
     def place_call(
-        self, area: Area, site: Site, index: int, blocks: Sequence[int]
+        self, area: Area, site: Site, index: int, sectors: Sequence[int]
     ) -> tuple[int, pads.Pad, int]:
-        """Writes the pad of a call site, which is number ``index``, and its landing; ``blocks`` are
-        those of its callers. Returns where it is, the pad, and the return address of its call.
+        """Writes the pad of a call site, which is number ``index``, and its landing; ``sectors``
+        are those of its callers. Returns where it is, the pad, and the return address of its call.
 
         Raises:
             TargetError: there is no more room.
@@ -380,7 +380,7 @@ class Foothold(ABC):
                 index,
                 site.back,
                 lambda at: pads.call_pad(
-                    site, site_data=data, blocks=blocks, stubs=self.stubs, origin=at
+                    site, site_data=data, sectors=sectors, stubs=self.stubs, origin=at
                 ),
             )
             assert pad.back is not None
@@ -393,7 +393,7 @@ class Foothold(ABC):
             index,
             site.back,
             lambda at: pads.call_pad(
-                site, site_data=data, blocks=blocks, stubs=self.stubs, origin=at, landing=back
+                site, site_data=data, sectors=sectors, stubs=self.stubs, origin=at, landing=back
             ),
         )
         assert pad.back is not None

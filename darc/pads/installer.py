@@ -82,7 +82,7 @@ class PadInstaller:
 
     @property
     def f0_back(self) -> int:
-        """Where f0 returns to when its pad called it; its landings are all in that block."""
+        """Where f0 returns to when its pad called it; its landings are all in that sector."""
         assert self._f0 is not None
         return self._f0.pad_back
 
@@ -340,8 +340,8 @@ class PadInstaller:
         return self._prepare_site(site, parent, is_ahead=False)
 
     def _prepare_site(self, site: Site, parent: int, *, is_ahead: bool) -> Patch | str:
-        known, block = self._sites.get(site.address), parent // pads.BLOCK * pads.BLOCK
-        if known is not None and block in known.blocks and site.address in self._sure:
+        known, sector = self._sites.get(site.address), parent // pads.SECTOR * pads.SECTOR
+        if known is not None and sector in known.sectors and site.address in self._sure:
             return known
         site = self._displacing.in_place(site)
         problem = self.problem(site)
@@ -356,11 +356,11 @@ class PadInstaller:
             )
         if (
             known is not None
-            and block in known.blocks
+            and sector in known.sectors
             and not self._displacing.displaces_faults(known, is_guard=True)
         ):
             return known
-        blocks = tuple(sorted({block, *(known.blocks if known is not None else ())}))
+        sectors = tuple(sorted({sector, *(known.sectors if known is not None else ())}))
         area = self._foothold.area_for(site.patch, site.back)
         if area is None:
             return "no room for a pad within 2 GiB of it"
@@ -375,11 +375,11 @@ class PadInstaller:
                     area,
                     index,
                     None,
-                    lambda at: pads.tail_pad(site, data, blocks=blocks, stubs=stubs, origin=at),
+                    lambda at: pads.tail_pad(site, data, sectors=sectors, stubs=stubs, origin=at),
                 )
             else:
                 origin, pad, back = self._place_call(
-                    area, site, index=index, blocks=blocks, is_ahead=is_ahead
+                    area, site, index=index, sectors=sectors, is_ahead=is_ahead
                 )
             patch, through = b"", None
             if relay is not None:
@@ -423,7 +423,7 @@ class PadInstaller:
             pad=origin,
             pad_back=back,
             site=site,
-            blocks=blocks,
+            sectors=sectors,
             moved={at: origin + offset for at, offset in pad.moved.items()},
             cell=self._f0_cells()[site.address] if in_f0 else None,
             through=through,
@@ -456,15 +456,15 @@ class PadInstaller:
         return made.pad_back
 
     def _place_call(
-        self, area: Area, site: Site, index: int, blocks: Sequence[int], is_ahead: bool
+        self, area: Area, site: Site, index: int, sectors: Sequence[int], is_ahead: bool
     ) -> tuple[int, pads.Pad, int]:
         """As the foothold's; at a stop there may be more landings where none is left."""
         try:
-            return self._foothold.place_call(area, site, index, blocks)
+            return self._foothold.place_call(area, site, index, sectors)
         except returns.NoLandingError:
             if is_ahead or not self._foothold.more_for_sites(area, site.address):
                 raise
-            return self._foothold.place_call(area, site, index, blocks)
+            return self._foothold.place_call(area, site, index, sectors)
 
     def _may_prepare_ahead(self) -> bool:
         """Whether there is room for pads that nobody may need."""

@@ -36,8 +36,8 @@ class Patch:
     pad: int
     pad_back: int
     site: Site | None = None
-    blocks: tuple[int, ...] = ()
-    """The blocks of pads that its callers' frames are entered from."""
+    sectors: tuple[int, ...] = ()
+    """The sectors of pads that its callers' frames are entered from."""
     moved: dict[int, int] = field(default_factory=dict)
     """Where the instructions that it displaces are in the pad."""
     displaced: tuple[Instruction, ...] = ()

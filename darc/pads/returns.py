@@ -152,7 +152,7 @@ class ReturnLandings:
 
     @property
     def callers(self) -> int:
-        """The return address of the first cell for f0's callers: others are in the same block."""
+        """The return address of the first cell for f0's callers: others are in the same sector."""
         return self._cell(_CALLERS) + _BACK
 
     def bind(self, f0: int, body: int) -> None:

@@ -5,7 +5,7 @@ stack as the callee expects it::
 
         [R off the stack; instructions displaced by a short indirect call; push R]
         [or, where a jump leads here, as no call fits: push R]
-        cmp dword [slot + 3], block     is the caller's frame one that a pad entered?
+        cmp dword [slot + 3], sector    is the caller's frame one that a pad entered?
         je  on_path
     pass:
         jmp target                      as if nothing had been here
@@ -23,7 +23,7 @@ which the pad jumps to, and which leads back to the pad behind ``push R``. A ker
 stacks of their own that nobody copies: there it is as above.
 
 The comparison looks at bytes 3 to 6 of the word in the slot: pads live in one naturally aligned
-block of 16 MiB (:data:`BLOCK`), so those bytes are the same for every pad's return address, and
+sector of 16 MiB (:data:`SECTOR`), so those bytes are the same for every pad's return address, and
 one instruction without a register decides almost always. The agent checks the whole word.
 
 Flags are free at a call, a tail jump, a return and a function's entry. No instruction here touches
@@ -55,8 +55,8 @@ from darc.code.x86_64 import PATCH_LENGTH, SHORT_JUMP, decode
 from darc.model.ftree import CallKind
 from darc.pads.architecture import F0Code, OutOfReachError, Pad, Sieve, Stubs
 
-BLOCK = 1 << 24
-"""Pads live in one aligned block of this many bytes each (see above)."""
+SECTOR = 1 << 24
+"""Pads live in one aligned sector of this many bytes each (see above)."""
 
 NEAR = (1 << 31) - (1 << 16)
 """How far a jump reaches, in bytes, with room for the instruction itself."""
@@ -181,8 +181,8 @@ _SKIP_RED_ZONE = b"\x48\x8d\x64\x24\x80"  # lea rsp, [rsp - 128]
 _UNSKIP_RED_ZONE = b"\x48\x8d\xa4\x24\x80\x00\x00\x00"  # lea rsp, [rsp + 128]
 
 
-def _block_word(block: int) -> bytes:
-    return struct.pack("<I", block >> 24 & 0xFFFFFFFF)
+def _sector_word(sector: int) -> bytes:
+    return struct.pack("<I", sector >> 24 & 0xFFFFFFFF)
 
 
 def _moved(instruction: Instruction, shift: int) -> Instruction:
@@ -220,22 +220,22 @@ def _with_operand(site: Site[Instruction], memory: Any, register: Any, shift: in
     return Instruction.create_mem(memory, operand)
 
 
-def _filter(asm: _Assembler, slot: FrameRule, pushed: int, blocks: Sequence[int]) -> None:
-    """Falls through to ``pass`` unless the slot's word lies in one of ``blocks``."""
+def _filter(asm: _Assembler, slot: FrameRule, pushed: int, sectors: Sequence[int]) -> None:
+    """Falls through to ``pass`` unless the slot's word lies in one of ``sectors``."""
     if slot.through is not None:
         asm.emit(_PUSH_RAX)
         shift = pushed + 8 if slot.register == "rsp" else 0
         asm.memory(b"\x8b", 0, slot.register, slot.through + shift, wide=True)
         asm.memory(b"\x8b", 0, "rax", slot.offset - 8 + 3, wide=False)
-        for block in blocks:
-            asm.emit(b"\x3d", _block_word(block))
+        for sector in sectors:
+            asm.emit(b"\x3d", _sector_word(sector))
             asm.relative(b"\x0f\x84", "on path, rax pushed")
         asm.emit(_POP_RAX)
         return
     shift = pushed if slot.register == "rsp" else 0
-    for block in blocks:
+    for sector in sectors:
         asm.memory(b"\x81", 7, slot.register, slot.offset - 8 + 3 + shift, wide=False)
-        asm.emit(_block_word(block))
+        asm.emit(_sector_word(sector))
         asm.relative(b"\x0f\x84", "on path")
 
 
@@ -261,15 +261,15 @@ def _target_jump(asm: _Assembler, site: Site[Instruction], pushed: int) -> None:
 def call_pad(
     site: Site[Instruction],
     site_data: int,
-    blocks: Sequence[int],
+    sectors: Sequence[int],
     stubs: Stubs,
     origin: int,
     landing: int | None = None,
 ) -> Pad:
     """The pad of a call site, to stand at ``origin``.
 
-    ``site_data`` is the address of its ``struct darc_site``, ``blocks`` the bases of the pad
-    blocks that its callers' landings or pads stand in. Where ``landing`` is given, what comes
+    ``site_data`` is the address of its ``struct darc_site``, ``sectors`` the bases of the pad
+    sectors that its callers' landings or pads stand in. Where ``landing`` is given, what comes
     back there was called there, by :func:`landing_call`.
 
     Raises:
@@ -293,7 +293,7 @@ def call_pad(
         asm.frame(-8)
         asm.cell(b"\xff\x35", "back", site.back)  # push [rip + ...]
         asm.frame(0)
-    _filter(asm, site.slot, 8, blocks)
+    _filter(asm, site.slot, 8, sectors)
     asm.label("pass")
     _target_jump(asm, site, 8)
     if site.slot.through is not None:
@@ -339,7 +339,7 @@ def landing_call(site: Site[Instruction], back: int, constant: int) -> bytes:
     direct = site.thunk or site.target
     for length in range(2, 16):
         asm = _Assembler(back - length)
-        if direct is not None and abs(direct - back) >= NEAR - BLOCK:
+        if direct is not None and abs(direct - back) >= NEAR - SECTOR:
             asm.emit(b"\xff\x15", struct.pack("<i", constant - (asm.here + 6)))
         else:
             _call(asm, site)
@@ -407,7 +407,7 @@ def _ask_indirect(asm: _Assembler, site: Site[Instruction], site_data: int, stub
 
 
 def tail_pad(
-    site: Site[Instruction], site_data: int, blocks: Sequence[int], stubs: Stubs, origin: int
+    site: Site[Instruction], site_data: int, sectors: Sequence[int], stubs: Stubs, origin: int
 ) -> Pad:
     """The pad of a tail jump: the agent is told, the stack is not touched, not even the red zone,
     which a function that makes no calls may have in use up to here."""
@@ -422,7 +422,7 @@ def tail_pad(
         asm.relative(bytes([0x0F, 0x80 | _condition(site)]), "taken")
         asm.jump(site.back, "next")
         asm.label("taken")
-    _filter(asm, site.slot, 0, blocks)
+    _filter(asm, site.slot, 0, sectors)
     _target_jump(asm, site, 0)
     asm.label("on path")
     asm.emit(_SKIP_RED_ZONE)

@@ -275,7 +275,7 @@ class World:
             blob=self.blob, base=TABLES, layout=layout, read=memory.read, write=memory.write
         )
         self._landings.begin(tables.control, self._stubs.landed)
-        blocks = (AREA // pads.BLOCK * pads.BLOCK,)
+        sectors = (AREA // pads.SECTOR * pads.SECTOR,)
         kinds = self.blob.constants
         patches: list[tuple[int, bytes]] = []
 
@@ -338,14 +338,14 @@ class World:
                 if is_tail:
                     if instruction.len < 5:
                         raise RuntimeError("a short tail jump")
-                    origin, _ = place(functools.partial(_tail, site, data, blocks, self._stubs))
+                    origin, _ = place(functools.partial(_tail, site, data, sectors, self._stubs))
                     patch = pads.patch_tail(site, origin)
                 else:
                     assert site.back == self._symbols[back_name]
                     cell = self._landings.claim(site.back)
                     pad_back = self._landings.returns_to(cell)
                     origin, pad = place(
-                        functools.partial(_call, site, data, blocks, self._stubs, pad_back)
+                        functools.partial(_call, site, data, sectors, self._stubs, pad_back)
                     )
                     assert pad.back is not None
                     far = origin + pad.cells.get("target", 0)
@@ -621,14 +621,16 @@ def _entry(prologue: Prologue, data: int, stubs: pads.Stubs, lands: bool, at: in
     return pads.entry_pad(prologue, data, stubs=stubs, origin=at, lands=lands)
 
 
-def _tail(site: Site, data: int, blocks: Sequence[int], stubs: pads.Stubs, at: int) -> pads.Pad:
-    return pads.tail_pad(site, data, blocks=blocks, stubs=stubs, origin=at)
+def _tail(site: Site, data: int, sectors: Sequence[int], stubs: pads.Stubs, at: int) -> pads.Pad:
+    return pads.tail_pad(site, data, sectors=sectors, stubs=stubs, origin=at)
 
 
 def _call(
-    site: Site, data: int, blocks: Sequence[int], stubs: pads.Stubs, back: int, at: int
+    site: Site, data: int, sectors: Sequence[int], stubs: pads.Stubs, back: int, at: int
 ) -> pads.Pad:
-    return pads.call_pad(site, site_data=data, blocks=blocks, stubs=stubs, origin=at, landing=back)
+    return pads.call_pad(
+        site, site_data=data, sectors=sectors, stubs=stubs, origin=at, landing=back
+    )
 
 
 def _symbols(program: Path) -> dict[str, int]:

@@ -126,7 +126,7 @@ def check_site(function: FunctionCode[Instruction], site: Site[Instruction]) -> 
     tail = site.kind.is_tail
     make = pads.tail_pad if tail else pads.call_pad
     with contextlib.suppress(DarcError):  # out of reach: refused in words
-        check_pad(make(site, TABLES, (AREA & ~(pads.BLOCK - 1),), STUBS, AREA), AREA)
+        check_pad(make(site, TABLES, (AREA & ~(pads.SECTOR - 1),), STUBS, AREA), AREA)
         leaves = decode(patch_of(site, tail), site.patch)[0]
         assert (leaves.ip, leaves.near_branch_target) == (site.patch, AREA)
         if not tail:

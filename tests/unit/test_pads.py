@@ -80,7 +80,7 @@ def test_a_call_pad_passes_through_to_the_same_target_and_calls_it_on_the_path(
     site = site_of(b"\xe8\0\0\0\0", slot, target, CallKind.DIRECT)
     origin = ADDRESS - 0x100000
     pad = pads.call_pad(
-        site, site_data=0x7FFF_0000_0000, blocks=(origin & ~0xFFFFFF,), stubs=STUBS, origin=origin
+        site, site_data=0x7FFF_0000_0000, sectors=(origin & ~0xFFFFFF,), stubs=STUBS, origin=origin
     )
     code = decode(pad.code[: min(pad.cells.values())], origin)
     assert not any(i.is_invalid for i in code)
@@ -108,7 +108,7 @@ def test_an_indirect_operand_means_the_same_at_each_stack_depth(code: str) -> No
     site = site_of(raw, FrameRule("rsp", 64), None, CallKind.INDIRECT)
     origin = ADDRESS - 0x100000
     pad = pads.call_pad(
-        site, site_data=0x7FFF_0000_0000, blocks=(origin & ~0xFFFFFF,), stubs=STUBS, origin=origin
+        site, site_data=0x7FFF_0000_0000, sectors=(origin & ~0xFFFFFF,), stubs=STUBS, origin=origin
     )
     original = site.instruction
     shifts = {FlowControl.INDIRECT_BRANCH: 8, FlowControl.INDIRECT_CALL: 0}
@@ -137,10 +137,10 @@ def test_an_address_is_the_same_wherever_what_takes_it_is_run(before: bytes, tar
 
 @given(near)
 def test_the_filter_compares_bytes_that_all_addresses_of_a_block_share(offset: int) -> None:
-    block = (ADDRESS + offset) & ~(pads.BLOCK - 1)
-    for address in (block, block + pads.BLOCK - 1):
-        assert address.to_bytes(8, "little")[3:7] == block.to_bytes(8, "little")[3:7]
-    assert (block + pads.BLOCK).to_bytes(8, "little")[3:7] != block.to_bytes(8, "little")[3:7]
+    sector = (ADDRESS + offset) & ~(pads.SECTOR - 1)
+    for address in (sector, sector + pads.SECTOR - 1):
+        assert address.to_bytes(8, "little")[3:7] == sector.to_bytes(8, "little")[3:7]
+    assert (sector + pads.SECTOR).to_bytes(8, "little")[3:7] != sector.to_bytes(8, "little")[3:7]
 
 
 WAITING = compiled.load().constants["DARC_WAIT_HASHES"]

@@ -49,9 +49,9 @@ MEMORY = mmap.mmap(
     -1, WAYPOINTS + SIZE + (16 << 20), prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
 )
 _FIRST = ctypes.addressof(ctypes.c_char.from_buffer(MEMORY))
-START = -(-_FIRST // pads.BLOCK) * pads.BLOCK
-"""All of it is in one block of pads."""
-BLOCKS = {"on the path": (START,), "beside it": (START + 8 * pads.BLOCK,)}
+START = -(-_FIRST // pads.SECTOR) * pads.SECTOR
+"""All of it is in one sector of pads."""
+SECTORS = {"on the path": (START,), "beside it": (START + 8 * pads.SECTOR,)}
 RAN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(START)
 
 
@@ -123,15 +123,15 @@ def in_kernel(code: bytes, call: int) -> Site | None:
     return None if found is None else moved(found, START + CODE - CALLER)
 
 
-def patched(site: Site, blocks: Sequence[int]) -> None:
+def patched(site: Site, sectors: Sequence[int]) -> None:
     """Leads the site to a pad, as the installer does."""
     at = START + PAD
     stubs = replace(pads.Stubs(*[START + ASK] * 7), returned=START + RETURNED)
     if site.kind.is_tail:
-        write(at, pads.tail_pad(site, 0x1234, blocks=blocks, stubs=stubs, origin=at).code)
+        write(at, pads.tail_pad(site, 0x1234, sectors=sectors, stubs=stubs, origin=at).code)
         write(site.patch, pads.patch_tail(site, at))
         return
-    write(at, pads.call_pad(site, 0x1234, blocks=blocks, stubs=stubs, origin=at).code)
+    write(at, pads.call_pad(site, 0x1234, sectors=sectors, stubs=stubs, origin=at).code)
     if site.nop:
         patch = Waypoints(START + WAYPOINTS, SIZE, read, write).lead(site, at)
         assume(patch is not None)
@@ -166,16 +166,16 @@ def complete(form: bytes, address: int) -> bytes:
     return form + (CALLED - (address + len(form) + 4)).to_bytes(4, "little", signed=True)
 
 
-def assert_same(site: Site | None, code: bytes, blocks: str) -> None:
+def assert_same(site: Site | None, code: bytes, sectors: str) -> None:
     assume(site is not None)
     assert site is not None
     assume(site.problem is None)
     write(START + CODE, code + b"\xcc" * 32)
     before = run()
     assert before[0]
-    patched(site, BLOCKS[blocks])
+    patched(site, SECTORS[sectors])
     after = run()
-    on_path = blocks == "on the path" and not site.kind.is_tail
+    on_path = sectors == "on the path" and not site.kind.is_tail
     if on_path:  # it returns to the pad first
         assert START + PAD < after[1] < START + PAD + 0x800
     assert after[:1] + after[2:] == before[:1] + before[2:]
@@ -183,13 +183,13 @@ def assert_same(site: Site | None, code: bytes, blocks: str) -> None:
 
 
 @given(
-    cs | prefixes, st.sampled_from([*FORMS]), st.sampled_from([*NOPS]), st.sampled_from([*BLOCKS])
+    cs | prefixes, st.sampled_from([*FORMS]), st.sampled_from([*NOPS]), st.sampled_from([*SECTORS])
 )
 @example(b"\x2e\x2e\x2e", "call rax", 0, "beside it")
 @example(b"\x2e\x2e\x2e", "call r11", 0, "on the path")
 @pytest.mark.parametrize("is_kernel", [False, True], ids=["process", "kernel"])
 def test_a_call_with_any_prefixes(
-    is_kernel: bool, before: bytes, form: str, nop: int, blocks: str
+    is_kernel: bool, before: bytes, form: str, nop: int, sectors: str
 ) -> None:
     begin = (NOP if is_kernel else b"") + BEGIN
     call = complete(before + FORMS[form], CODE + len(begin))
@@ -197,7 +197,7 @@ def test_a_call_with_any_prefixes(
     found = (in_kernel if is_kernel else in_process)(code, len(begin))
     assume(found is not None)
     assert found is not None
-    assert_same(replace(found, slot=SLOT), code, blocks)
+    assert_same(replace(found, slot=SLOT), code, sectors)
 
 
 JUMPS = {"jmp": b"\xe9", "jmp rax": b"\xff\xe0", "jmp r11": b"\x41\xff\xe3"}
@@ -207,21 +207,21 @@ JUMPS = {"jmp": b"\xe9", "jmp rax": b"\xff\xe0", "jmp r11": b"\x41\xff\xe3"}
     cs | prefixes,
     st.sampled_from([*JUMPS]),
     st.sampled_from([b"", b"\xcc\x66\x90", b"\x90" * 5]),
-    st.sampled_from([*BLOCKS]),
+    st.sampled_from([*SECTORS]),
 )
 @pytest.mark.parametrize("is_kernel", [False, True], ids=["process", "kernel"])
 def test_a_jump_with_any_prefixes(
-    is_kernel: bool, before: bytes, form: str, behind: bytes, blocks: str
+    is_kernel: bool, before: bytes, form: str, behind: bytes, sectors: str
 ) -> None:
     begin = (NOP if is_kernel else b"") + JUMPED
     code = begin + complete(before + JUMPS[form], CODE + len(begin)) + behind
     found = (in_kernel if is_kernel else in_process)(code, len(begin))
-    assert_same(found, code, blocks)
+    assert_same(found, code, sectors)
 
 
-@given(st.integers(0, 7), st.booleans(), st.sampled_from([*BLOCKS]))
+@given(st.integers(0, 7), st.booleans(), st.sampled_from([*SECTORS]))
 @example(3, True, "beside it")
-def test_a_conditional_jump_with_any_prefixes(count: int, is_short: bool, blocks: str) -> None:
+def test_a_conditional_jump_with_any_prefixes(count: int, is_short: bool, sectors: str) -> None:
     """Which may be too short for one that leads to the pad: then what stands before it is moved."""
     at = CODE + len(JUMPED) + count
     if is_short:
@@ -229,7 +229,7 @@ def test_a_conditional_jump_with_any_prefixes(count: int, is_short: bool, blocks
     else:
         jump = b"\x0f\x84" + (CALLED - (at + 6)).to_bytes(4, "little", signed=True)
     code = JUMPED + b"\x2e" * count + jump + b"\xc3"
-    assert_same(in_process(code, len(JUMPED)), code, blocks)
+    assert_same(in_process(code, len(JUMPED)), code, sectors)
 
 
 FAR = {
