@@ -86,6 +86,12 @@ class WaitedFor:
     count: int = 1
     """So many objects are one here: see :func:`together`."""
 
+    @property
+    def has_name(self) -> bool:
+        """Whether it is called by a symbol, or by where it is in a file: an address alone is none,
+        be it told in what memory it lies."""
+        return not self.name.startswith("0x")
+
 
 _TOGETHER = 3
 """Ops to a moment from which on these are few."""
@@ -148,7 +154,7 @@ def together(objects: Iterable[WaitedFor]) -> tuple[WaitedFor, ...]:
     a table's shards, each with a lock of its own, are held by the same functions."""
     alike: dict[object, list[WaitedFor]] = defaultdict(list)
     for number, one in enumerate(objects):
-        alike[(one.kind, one.path) if one.name.startswith("0x") else number].append(one)
+        alike[number if one.has_name else (one.kind, one.path)].append(one)
     made = (same[0] if len(same) == 1 else _as_one(same) for same in alike.values())
     return tuple(sorted(made, key=lambda one: -one.cycles))
 
@@ -159,7 +165,7 @@ def over_paths(waits: Waits) -> tuple[WaitedFor, ...]:
     groups: list[tuple[set[object], list[WaitedFor]]] = []
     for one in waits.objects:
         keys: set[object] = {(one.kind, one.name)}
-        if one.name.startswith("0x"):
+        if not one.has_name:
             keys.add((one.kind, one.path))
         same = [one]
         for group in [group for group in groups if group[0] & keys]:
