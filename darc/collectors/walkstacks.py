@@ -115,10 +115,12 @@ class Stacks:
         """The stack of a thread that stands in a pad, or in the agent, from who has called that on.
         Where a call is not timed, as those of functions that others than who is looked into call as
         well, no record tells of it: then it is what a call may come back to whose stack leads to
-        the first call that one tells of."""
+        the first call that one tells of; where none does, the innermost of those whose stacks lead
+        furthest out: what a stack has beside its return addresses leads nowhere."""
         near = range(stack, stack + _PIECE)  # further up other threads may have theirs
         known = min((slot for slot in slots if slot in near and word(slot) is not None), default=0)
         end = stack + _PAD_BYTES
+        furthest: list[Frame] = []
         for slot in range(stack, min(end, known) if known else end, 8):
             back = word(slot)
             if back is None:
@@ -129,17 +131,22 @@ class Stacks:
             is_whole = known == 0 and len(found) > 1 and not found[-1].slot
             if is_whole or any(one.slot == known for one in found):
                 return found
-        return (
-            frames(self._program, slots[known], stack=cfa_of(known), frame=frame, word=word)
-            if known
-            else []
-        )
+            if len(found) > 1 and _outermost(found) > _outermost(furthest):
+                furthest = found
+        if not known:
+            return furthest
+        return frames(self._program, slots[known], stack=cfa_of(known), frame=frame, word=word)
 
     def _may_be_back(self, address: int) -> bool:
         program = self._program
         if self._foothold.holds(address) or not program.is_code(address):
             return False
         return program.live.is_returned_to(address)
+
+
+def _outermost(found: Sequence[Frame]) -> int:
+    """Where the outermost of its return addresses is."""
+    return max((frame.slot for frame in found), default=0)
 
 
 class StackWords:
