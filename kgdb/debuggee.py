@@ -13,6 +13,7 @@ from darc.code.notrace import why_notrace
 from darc.code.processor import STACK_POINTER, decode
 from darc.code.program import Program
 from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.nature import Nature
 from darc.model.errors import FormatError, TargetError, UnsupportedError, UsageError
 from darc.model.ftree import Function
 from darc.model.parameters import Parameters
@@ -42,6 +43,18 @@ _UNKNOWN_COUNTS = (
     "taken to run"
 )
 _BANNER = b"Linux version "
+
+
+KERNEL = Nature(
+    noun="kernel",
+    begins_anew=False,
+    left_in="the probes stay in it; connect again and type 'darc stop' to take them out",
+    why_unread=(
+        "is for processes: in a kernel 'darc profile' shows where the time goes, such as "
+        "'darc profile vfs_* --time 5s'"
+    ),
+    puts_back="the module was loaded anew, or the kernel has put its own bytes back",
+)
 
 
 class KernelDebuggee(Debuggee):
@@ -76,6 +89,10 @@ class KernelDebuggee(Debuggee):
                 if khz:
                     return khz * 1000
         raise UnsupportedError("the kernel does not know the rate of its time-stamp counter")
+
+    @property
+    def nature(self) -> Nature:
+        return KERNEL
 
     @property
     def is_readable_while_it_runs(self) -> bool:
@@ -251,6 +268,9 @@ class KernelDebuggee(Debuggee):
     def strand(self, thread: int) -> int:
         """A task's kernel stack, also when it goes on on another processor."""
         return self._kernel.target.threads.read_register(thread, STACK_POINTER) >> STACK_SHIFT
+
+    def risk_of_breakpoints(self) -> str | None:
+        return "a breakpoint there stops the whole machine"
 
     @property
     def breakpoints_blur(self) -> str:

@@ -81,7 +81,7 @@ class FunctionProfiles(Analysis):
         self._every = every
         if every is not None and every < _LEAST_EVERY and self._stops_for_intervals:
             raise UsageError(
-                f"--every: a kernel stands still at the end of each interval: take one of "
+                f"--every: a {timed.noun} stands still at the end of each interval: take one of "
                 f"{longer_time(_LEAST_EVERY)} or more"
             )
         self._wanted = seconds

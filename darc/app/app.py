@@ -334,8 +334,7 @@ class App:
         self.rest()
         session = self.session
         if session is not None:
-            # There is no 'run' of a kernel that this could begin anew with.
-            killed = session.pauses.are_out and session.debuggee.is_readable_while_it_runs
+            killed = session.pauses.are_out and session.debuggee.nature.begins_anew
             session.program_ended()
             message = session.take_message()
             if killed:

@@ -115,7 +115,7 @@ class Beginning:
             return
         self._debuggee = debuggee = self._choose(self._target)
         if request.stops_unseen:
-            finding.check_kind(request.command, debuggee)
+            finding.check_read(request.command, debuggee)
         debuggee.check_supported()
         self._stay.watch_over(debuggee)
         program = debuggee.program()

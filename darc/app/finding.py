@@ -22,6 +22,7 @@ from darc.code.stacks import under_way
 from darc.collectors.collector import Way
 from darc.collectors.set_collector import MOST_FUNCTIONS, SetCollector
 from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.duties import HasCode
 from darc.model.errors import (
     DarcError,
     NotFoundError,
@@ -62,7 +63,7 @@ class Members:
     patterns: tuple[Pattern, ...]
     analysis: Callable[..., Analysis]
     of_processes: str | None = None
-    """The command, where that is for processes alone."""
+    """The command, where that looks at what is counted while it runs."""
     looks_at_stacks: bool = False
     """Whether of too many those come first that are under way now, and what these call."""
     places: tuple[int, ...] | None = None
@@ -147,18 +148,16 @@ def check_file(
     return request, missing
 
 
-def check_kind(command: str, debuggee: Debuggee) -> None:
-    """Of a ``command`` that is for processes alone. Raises UnsupportedError: it is a kernel."""
+def check_read(command: str, debuggee: Debuggee) -> None:
+    """Of a ``command`` that looks at what is counted while that goes on. Raises UnsupportedError:
+    it cannot be read then."""
     if not debuggee.is_readable_while_it_runs:
-        raise UnsupportedError(
-            f"'darc {command}' is for processes: in a kernel 'darc profile' shows where the time "
-            "goes, such as 'darc profile vfs_* --time 5s'"
-        )
+        raise UnsupportedError(f"'darc {command}' {debuggee.nature.why_unread}")
 
 
 def find(
     program: Program,
-    debuggee: Debuggee,
+    debuggee: HasCode,
     target: Target,
     request: Request,
     *,
@@ -191,7 +190,7 @@ def find(
     return lookup.find(function, hint=hint)
 
 
-def _own_main(program: Program, debuggee: Debuggee) -> int | None:
+def _own_main(program: Program, debuggee: HasCode) -> int | None:
     """The ``main`` of the program's own file, whatever its libraries call so; ``None``: it has
     none, or several."""
     entry = debuggee.entry()
@@ -225,7 +224,7 @@ def debugger_knows(target: Target, request: Request) -> bool:
 
 def find_start(
     program: Program,
-    debuggee: Debuggee,
+    debuggee: HasCode,
     target: Target,
     request: Request,
     progress: Callable[[str], None],
@@ -258,7 +257,7 @@ def find_members(
         UnsupportedError: there are no sets here.
     """
     if members.of_processes is not None:
-        check_kind(members.of_processes, debuggee)
+        check_read(members.of_processes, debuggee)
     if (why := SetCollector.problem(debuggee)) is not None:
         raise UnsupportedError(why)
     entry = debuggee.entry()
@@ -274,13 +273,12 @@ def find_members(
         program, target, patterns=members.patterns, own=first, progress=progress, unnamed=unnamed
     )
     elsewhere = chosen.elsewhere
-    is_process = own is not None
     chosen = most_called(
         program,
         chosen,
         most=MOST_FUNCTIONS,
         progress=progress,
-        active=active if is_process else tuple,
+        active=active if debuggee.sees_all_threads else tuple,
     )
     if members.looks_at_stacks and own is not None:
         loops = called_by_loops(program, active(), own, _DONE_BY_LOOPS)
@@ -312,7 +310,7 @@ def _with_others(chosen: Chosen, others: Sequence[Function]) -> Chosen:
     return Chosen((*taken, *others), (*chosen.left_out, *((function, why) for function in rest)))
 
 
-def _live_address(program: Program, debuggee: Debuggee, function: str) -> str:
+def _live_address(program: Program, debuggee: HasCode, function: str) -> str:
     """Where the code is now that has this address in the program's file."""
     entry = debuggee.entry()
     module = None if entry is None else program.module_at(entry)
@@ -321,7 +319,7 @@ def _live_address(program: Program, debuggee: Debuggee, function: str) -> str:
     return f"*{address_of(function) + module.bias:#x}"
 
 
-def _where_it_is(program: Program, debuggee: Debuggee, function: str) -> str:
+def _where_it_is(program: Program, debuggee: HasCode, function: str) -> str:
     """An address as it was typed, or, where nothing is mapped there and it is one of code in the
     program's own file, as it is before that runs, where that is now.
 

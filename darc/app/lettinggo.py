@@ -10,8 +10,6 @@ from darc.model.errors import UsageError
 from darc.session.session import Session
 from darc.target.target import State, Target
 
-_ASLEEP = "the probes in it sleep; attach to it again and type 'darc stop' to take them out"
-
 
 class LettingGo:
     """From ``target``'s program, where ``stay`` is what goes with the last analysis of it.
@@ -35,10 +33,10 @@ class LettingGo:
         target = self._target
         if session is None or not session.alive or session.pauses.are_out or not target.attached:
             return
-        if target.state is State.RUNNING and session.debuggee.is_readable_while_it_runs:
+        if target.state is State.RUNNING:
             raise UsageError(
-                "the program runs, and darc's probes come out only while it stands still: type "
-                "'interrupt' first"
+                f"the {session.debuggee.nature.noun} runs, and darc's probes come out only while "
+                "it stands still: type 'interrupt' first"
             )
 
     def let_go(self, session: Session | None, *, stopped: bool) -> None:
@@ -50,8 +48,9 @@ class LettingGo:
         if session is not None and session.alive:
             if stopped or self._target.state is State.STOPPED:
                 session.stop()
-            elif self._target.attached and session.debuggee.is_readable_while_it_runs:
-                why = f"the program was let go of while it ran: {_ASLEEP}"
+            elif self._target.attached:
+                nature = session.debuggee.nature
+                why = f"the {nature.noun} was let go of while it ran: {nature.left_in}"
                 session.ways_out.abandon(why)
                 self._emit(f"darc: {why}")
             else:
@@ -79,7 +78,8 @@ class LettingGo:
             known or f"the debugger has lost process {pid}, which lives",
         )
         if not bare and known is None:
-            why = f"{why}: {_ASLEEP}; if it stays stopped, 'kill -CONT {pid}' lets it go on"
+            left_in = session.debuggee.nature.left_in
+            why = f"{why}: {left_in}; if it stays stopped, 'kill -CONT {pid}' lets it go on"
         session.ways_out.abandon(why)
         self._stay.end(lost=True)
         if not bare:  # else perhaps the debugger has let it go and is about to end

@@ -19,6 +19,7 @@ from darc.code.processor import RESULT, STACK_POINTER, slot_at_entry
 from darc.code.program import Program
 from darc.code.spelling import instead, not_found
 from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.duties import TakesBreakpoints
 from darc.model.errors import (
     AmbiguousError,
     DarcError,
@@ -383,7 +384,7 @@ class Waiting:
         self._host.goes_on()
 
 
-def may_wait(debuggee: Debuggee, parameters: Parameters) -> bool:
+def may_wait(debuggee: TakesBreakpoints, parameters: Parameters) -> bool:
     """Whether a breakpoint may stand at f0 until it is called: of a killed debugger's it would be
     the end of a program that was attached to."""
     if parameters.probes.can.uses_breakpoints:

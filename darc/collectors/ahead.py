@@ -12,7 +12,7 @@ from darc.code.program import Program
 from darc.collectors.callees import Callees
 from darc.collectors.duties import LooksAhead
 from darc.collectors.instrumentation import Instrumentation
-from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.duties import SeenBeside
 from darc.model.ftree import Fnode
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
@@ -27,7 +27,7 @@ class Ahead(LooksAhead):
         self,
         target: Target,
         program: Program,
-        debuggee: Debuggee,
+        debuggee: SeenBeside,
         *,
         foothold: Foothold,
         installer: PadInstaller,

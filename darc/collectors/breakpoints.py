@@ -30,6 +30,7 @@ from darc.collectors.opcount import OpCount
 from darc.collectors.reactions import Act, Hit, Reactions
 from darc.collectors.timedsites import MAX_TARGETS, TimedSites
 from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.ownwaits import waited_by
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.model.ftree import CallKind, Function
 from darc.model.parameters import Loops, Probes
@@ -209,7 +210,7 @@ class BreakpointCollector(Collector):
             return act()
 
     def _own_waits(self) -> Mapping[int, int]:
-        return self._debuggee.waited_by(self._target.own_threads())
+        return waited_by(self._target.own_threads())
 
     def _give_up(self) -> Outcome:
         self._reactions.drop_all()

@@ -8,7 +8,7 @@ from darc.code.processor import is_return
 from darc.code.program import Program
 from darc.collectors.breakplaces import BreakPlaces
 from darc.collectors.hitcost import HitCost
-from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.duties import HasCode
 from darc.model.errors import UnsupportedError
 
 MAX_CALLERS = 64
@@ -19,7 +19,7 @@ class F0Places:
     """Those of one analysis, among its ``places``. What a hit costs is measured there too."""
 
     def __init__(
-        self, program: Program, debuggee: Debuggee, places: BreakPlaces, cost: HitCost
+        self, program: Program, debuggee: HasCode, places: BreakPlaces, cost: HitCost
     ) -> None:
         self._program = program
         self._debuggee = debuggee

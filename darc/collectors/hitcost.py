@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from darc.code.processor import LONGEST_INSTRUCTION, decode, goes_on
 from darc.collectors.hitclock import HitClock
-from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.duties import TakesBreakpoints
 from darc.target.target import Target
 
 
 class HitCost:
     """The two of one analysis; both have a breakpoint until the ``clock`` knows the cost."""
 
-    def __init__(self, target: Target, debuggee: Debuggee, clock: HitClock) -> None:
+    def __init__(self, target: Target, debuggee: TakesBreakpoints, clock: HitClock) -> None:
         self._target = target
         self._debuggee = debuggee
         self._clock = clock

@@ -78,16 +78,13 @@ class Losses:
         return [loss_text(count, self._texts[name]) for name, count in counts.items() if count]
 
 
-def vanished_pads(functions: Sequence[str], *, is_kernel: bool = False) -> list[str]:
+def vanished_pads(functions: Sequence[str], why: str) -> list[str]:
     """What is told where the program's own code was back in these functions, as
     :attr:`darc.pads.patching.Patcher.vanished` are."""
     if not functions:
         return []
     first, more = functions[0], len(functions) - 1
     where = f"{first} and {more} other function{'s' * (more > 1)}" if more else first
-    why = "the program has read that code anew (MADV_DONTNEED), or put its own bytes back"
-    if is_kernel:
-        why = "the module was loaded anew, or the kernel has put its own bytes back"
     return [
         f"darc's jumps in the code of {where} were gone when darc looked, and calls there not seen "
         f"since: {why}"

@@ -40,6 +40,11 @@ class TimesSets(ABC):
     def looks_while_it_runs(self) -> bool:
         """Whether what was counted can be read while the program runs."""
 
+    @property
+    @abstractmethod
+    def noun(self) -> str:
+        """What messages call what is debugged."""
+
     @abstractmethod
     def give_up(self, functions: AbstractSet[Function]) -> None:
         """These are timed no more; what was counted of them stays."""

@@ -13,7 +13,7 @@ from darc.code.program import Program
 from darc.collectors.ahead import Ahead
 from darc.collectors.duties import LooksAhead
 from darc.collectors.pad_collector import WATCHED
-from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.duties import HasCode
 from darc.model.errors import TargetError
 from darc.model.ftree import Fnode, Function
 from darc.model.functionset import making_text
@@ -81,7 +81,7 @@ class MemberPads(LooksAhead):
     def __init__(
         self,
         program: Program,
-        debuggee: Debuggee,
+        debuggee: HasCode,
         *,
         foothold: Foothold,
         installer: PadInstaller,

@@ -71,7 +71,7 @@ class PadCollector(Collector):
         self._footing = Footing(self._debuggee, backend, assignment.remains, self._note)
         self._losses = Losses(self._loss_texts)
         self._handlers = FaultHandlers(self._program, self._backend, self._note)
-        keeps = self._measures_over_stops and self._debuggee.is_readable_while_it_runs
+        keeps = self._measures_over_stops and self._debuggee.shares_clock
         self._suspension = Suspension(self._target, self._backend, keeps=keeps)
         self._settling = Settling(self._backend, is_asked=self._leaves_herds_out)
         self._settling.stands(self._target.stopped_since)
@@ -162,7 +162,7 @@ class PadCollector(Collector):
             installer,
             self._listener,
             self._handlers,
-            shares_clock=self._debuggee.is_readable_while_it_runs,
+            shares_clock=self._debuggee.shares_clock,
         )
         self._growth = TableGrowth(
             self._target,
@@ -256,7 +256,7 @@ class PadCollector(Collector):
         self._alive = False
         try:
             self._backend.disarm_bell()
-            if self._is_set_up:
+            if self._is_set_up and self._debuggee.is_readable_while_it_runs:
                 self.tables.enabled = False  # as the agent does where the debugger was killed
         except DarcError as error:
             self._note(str(error))
@@ -354,7 +354,7 @@ class PadCollector(Collector):
         return why
 
     def damage(self) -> str | None:
-        # A kernel's memory is far away, and a kernel that writes over it does not live long.
+        # Any thread asks. A kernel's memory is far away, and one that writes over it ends soon.
         if not self._is_set_up or not self._debuggee.is_readable_while_it_runs:
             return None
         assert self.foothold is not None
@@ -384,8 +384,8 @@ class PadCollector(Collector):
     def warnings(self) -> list[str]:
         if not self._is_set_up:
             return []
-        is_kernel = not self._debuggee.is_readable_while_it_runs
-        return vanished_pads(list(self.installer.patcher.vanished), is_kernel=is_kernel)
+        vanished = list(self.installer.patcher.vanished)
+        return vanished_pads(vanished, self._debuggee.nature.puts_back)
 
 
 @contextlib.contextmanager

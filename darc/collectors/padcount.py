@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from darc.agent.memory import AgentMemory
 from darc.collectors.duties import Counting
-from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.duties import Clocked
 from darc.model.profile import Profile
 from darc.pads.backend import batch_size
 
@@ -15,7 +15,7 @@ _NEVER = (1 << 63) - 1
 class PadCounting(Counting):
     """By the ``tables`` of one analysis."""
 
-    def __init__(self, tables: AgentMemory, debuggee: Debuggee) -> None:
+    def __init__(self, tables: AgentMemory, debuggee: Clocked) -> None:
         self._tables = tables
         self._debuggee = debuggee
 

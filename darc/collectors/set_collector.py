@@ -177,10 +177,15 @@ class SetCollector(PadCollector, TimesSets):
         """Whether what was counted can be read while the program runs."""
         return self._debuggee.is_readable_while_it_runs
 
+    @property
+    def noun(self) -> str:
+        return self._debuggee.nature.noun
+
     def _see_losses(self) -> None:
-        """In a kernel no record is used for another slot: a task that was preempted in a pad may
-        have nothing else that knows where it came from."""
-        if self.looks_while_it_runs:
+        """No record is used for another slot where a thread may stand in a pad that nobody sees: a
+        kernel's task that was preempted there may have nothing else that knows where it came
+        from."""
+        if self._debuggee.sees_all_threads:
             super()._see_losses()
         else:
             self._losses.count(self.tables)

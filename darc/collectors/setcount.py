@@ -10,7 +10,7 @@ from darc.agent.rows import MemberCounts
 from darc.collectors.losses import Losses
 from darc.collectors.memberpads import MemberPads
 from darc.collectors.padcount import PadCounting
-from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.duties import Clocked
 from darc.model.ftree import Function
 from darc.model.profile import Profile
 
@@ -25,7 +25,7 @@ class SetCounting(PadCounting):
     """By the ``tables`` of one analysis, of the functions that ``pads`` are at."""
 
     def __init__(
-        self, tables: AgentMemory, debuggee: Debuggee, pads: MemberPads, losses: Losses
+        self, tables: AgentMemory, debuggee: Clocked, pads: MemberPads, losses: Losses
     ) -> None:
         super().__init__(tables, debuggee)
         self._pads = pads

@@ -52,8 +52,9 @@ class WalkCollector(SetCollector, Walks):
 
     @staticmethod
     def problem(debuggee: Debuggee) -> str | None:
-        has_sets = SetCollector.problem(debuggee) is None and debuggee.is_readable_while_it_runs
-        return None if has_sets else "'darc walk' is for processes"
+        if not debuggee.is_readable_while_it_runs:
+            return f"'darc walk' {debuggee.nature.why_unread}"
+        return SetCollector.problem(debuggee)
 
     def __init__(self, assignment: Assignment, goes_below: bool) -> None:
         """``goes_below`` says that the walk begins with a function whose own calls are timed as

@@ -82,7 +82,7 @@ class PadOps(KeepsOps, SeesOpenCalls):
         return why if why is not None or self._sees_waits else self._debuggee.unseen_waits
 
     def running(self) -> Sequence[Running] | None:
-        if not self._debuggee.is_readable_while_it_runs:
+        if not (self._debuggee.is_readable_while_it_runs and self._debuggee.shares_clock):
             return None
         now, hz = clock.tsc_now(), self._debuggee.hz
         return [

@@ -1,37 +1,46 @@
 """What is debugged: a process of this machine, or a kernel.
 
 Descent, votes, tables and pads are the same everywhere. What differs is here: where code comes
-from, what may be timed, whose calls count, and what stops it. How pads live there, where there may
-be any, is the matter of its :class:`~darc.pads.backend.PadBackend`.
+from, what may be timed, whose calls count, and what stops it (a duty each,
+:mod:`darc.debuggee.duties`), and how an analysis begins and ends in it. How pads live there, where
+there may be any, is the matter of its :class:`~darc.pads.backend.PadBackend`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable
 
-from darc.code.architecture import FunctionCode
-from darc.code.labels import LABEL, is_label
-from darc.code.landmarks import Landmark
-from darc.code.modules import Module
-from darc.code.notrace import entered_otherwise, why_notrace
 from darc.code.program import Program
-from darc.debuggee import procfs
-from darc.debuggee.clock import Use
-from darc.debuggee.holds import Scheduled
-from darc.debuggee.quota import Quota
-from darc.debuggee.switchwatch import OffWatch
-from darc.model.ftree import Function
+from darc.debuggee.duties import (
+    CanBeStopped,
+    Clocked,
+    HasCode,
+    SeenBeside,
+    TakesBreakpoints,
+    TellsOfThreads,
+    TellsWaits,
+)
+from darc.debuggee.nature import Nature
 from darc.model.parameters import Parameters
 from darc.pads.backend import PadBackend
-from darc.target.outcome import Outcome
-
-_PATCHED = 16
-"""Bytes from a function's beginning that a patch there may change."""
 
 
-class Debuggee(ABC):
+class Debuggee(
+    Clocked, HasCode, TellsWaits, TellsOfThreads, TakesBreakpoints, SeenBeside, CanBeStopped
+):
     """One process or kernel that a debugger has stopped."""
+
+    @property
+    @abstractmethod
+    def nature(self) -> Nature:
+        """What kind of thing it is."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> int:
+        """Tells it from others that the debugger had or will have: a process id, for a kernel what
+        stays the same until it boots anew."""
 
     @property
     def pads(self) -> PadBackend | None:
@@ -43,76 +52,21 @@ class Debuggee(ABC):
         :meth:`~darc.pads.backend.PadBackend.clean_up` does."""
         return [] if self.pads is None else self.pads.clean_up(program, unmap=unmap)
 
-    @property
     @abstractmethod
-    def identity(self) -> int:
-        """Tells it from others that the debugger had or will have: a process id, for a kernel what
-        stays the same until it boots anew."""
-
-    @property
-    @abstractmethod
-    def hz(self) -> int:
-        """Cycles of its time-stamp counter in a second."""
-
-    @property
-    @abstractmethod
-    def is_readable_while_it_runs(self) -> bool:
-        """Whether counters can be read, and a sign of life be given, while it runs."""
-
-    def risk_of_breakpoints(self) -> str | None:
-        """Why darc takes no breakpoints there that the user has not asked for; ``None`` where
-        nothing speaks against them."""
-        return "a breakpoint there stops the whole machine"
-
-    def danger_of_breakpoints(self) -> str | None:
-        """Why what runs there may end with the debugger, were that killed with breakpoints in it;
-        ``None`` where it ends with the debugger in any case, or outlives them."""
-        return None
-
-    calibration_steps = 1
-    """How many instructions are executed between the two breakpoints that tell what a hit costs.
-    With one the debugger is there as soon as it has stepped; with two the hit costs as much as
-    others, which matters where nothing but a clock tells."""
-
-    @property
-    def breakpoints_blur(self) -> str:
-        """About what latencies cannot be told apart where breakpoints collect, for the user."""
-        return "1 ms"
-
-    @property
-    def breakpoints_doubt(self) -> str | None:
-        """Why causes that breakpoints have found may be wrong here, for the user; ``None``: they
-        are as good as others."""
-        return None
+    def check_supported(self) -> None:
+        """Raises :class:`~darc.model.errors.UnsupportedError` for modes of the debugger that darc
+        refuses."""
 
     @property
     def opening(self) -> str | None:
         """What the user is to know before an analysis goes on."""
         return None
 
-    def lost(self) -> str | None:
-        """At a stop: why what the debugger has is not what an analysis has begun in, where the
-        debugger does not say so."""
-        return None
-
-    def unloaded(self, program: Program) -> list[Module]:
-        """At a stop: files that patches stand in, and that are not there any more, where nobody
-        tells of that."""
-        return []
-
     def absent(self, parameters: Parameters) -> str | None:
         """What is to be timed by ``parameters`` and is not there at the moment, for the user;
         ``None`` where it is, or nothing tells."""
         del parameters
         return None
-
-    def keeps_interrupt(self) -> bool:
-        """Whether a SIGINT that was sent to the program waits, as every thread blocks it. Any
-        thread."""
-        return False
-
-    tells_of_files = True
-    """Whether darc hears of code that is loaded later."""
 
     @abstractmethod
     def begin(self) -> None:
@@ -123,210 +77,13 @@ class Debuggee(ABC):
         """Every probe is out: undoes what :meth:`begin` changed, as far as what runs there
         ``is_there`` still."""
 
-    @abstractmethod
-    def watch(self, parameters: Parameters) -> Callable[[int], bool]:
-        """Tells of a thread that has come to f0, at a breakpoint, whether its call counts.
-
-        Raises:
-            NotFoundError: there is no such thread or task.
-        """
-
-    def strand(self, thread: int) -> int:
-        """What runs in a thread that has come to a breakpoint: its calls are told from others by
-        that. In a process the thread itself."""
-        return thread
-
-    def own_clock(self) -> Callable[[], int] | None:
-        """A clock in ns, to be read at a breakpoint, that stands still while the debugger has
-        stopped what runs there. ``None``: there is no such clock."""
-        return None
-
-    def waited_ns(self, thread: int) -> int:
-        """For how long a thread has waited for a processor so far, in ns; 0 where nothing tells."""
-        return 0
-
-    def use(self, thread: int) -> Use | None:
-        """What a thread that has come to a breakpoint has had of processors so far; ``None`` where
-        nothing tells."""
-        return None
-
-    def watch_switches(self) -> OffWatch | None:
-        """From now on it is known when its threads leave their processors; the caller closes it.
-        ``None``: that is not told from outside.
-
-        Raises:
-            UnsupportedError: it would be, but this debugger may not ask.
-        """
-        return None
-
-    def watch_holds(self) -> Callable[[], bool]:
-        """Tells, whenever that is asked, whether the debugger may have held it since the last time:
-        also by stops that darc hears nothing of, as far as anything else tells. Any thread, one at
-        a time."""
-        return lambda: False
-
-    def scheduled(self, own: int) -> Scheduled | None:
-        """What has become of the thread that it knows itself as ``own``; ``None`` where nothing
-        tells. Any thread."""
-        del own
-        return None
-
-    def is_gone(self) -> bool:
-        """Whether it has ended, as far as that can be seen without the debugger. Any thread."""
-        return False
-
-    def mapped(self) -> bytes | None:
-        """Tells what is mapped in it now from what was before; ``None``: that cannot be seen."""
-        return None
-
-    def writes_on(self, descriptor: int) -> bool:
-        """Whether its output goes to the terminal that a descriptor of the debugger's is. Any
-        thread."""
-        del descriptor
-        return False
-
-    def is_stopped(self) -> bool:
-        """Whether the debugger has stopped it, and may be telling so at this moment. Any thread."""
-        return False
-
-    def lacks_breakpoint(self, address: int) -> bool:
-        """Whether it runs, the debugger has it, and no breakpoint of the debugger's stands at
-        ``address``, where one should. Any thread."""
-        del address
-        return False
-
-    def thread_called(self, own: int) -> int | None:
-        """The thread that it knows itself as ``own``, if there is one. Any thread."""
-        del own
-        return None
-
-    def ran(self, thread: int) -> tuple[int, int] | None:
-        """For how long a thread has run so far, and waited for a processor, in ns; ``None``: that
-        is not known."""
-        del thread
-        return None
-
-    def quota(self) -> Quota | None:
-        """What tells of its CPU quota; ``None``: it has none."""
-        return None
-
-    def waits_deeply(self) -> bool:
-        """Whether a thread is in a wait that no signal ends, so that a stop would last until it
-        comes back. Any thread."""
-        return False
-
-    def deep_wait(self, own: int) -> Sequence[str] | None:
-        """The kernel's functions, innermost first, in which the thread that it knows itself as
-        ``own`` is in such a wait, as far as they may be seen; ``None``: it is in none. Any
-        thread."""
-        del own
-        return None
-
-    def is_signalled(self, number: int) -> bool:
-        """Whether the signal ``number`` is on its way already, or the debugger has it. Any
-        thread."""
-        return False
-
-    def send(self, number: int, own: int | None = None) -> None:  # noqa: B027  a kernel takes none
-        """Sends it the signal ``number``, with darc's mark: to the thread with the id ``own``, as
-        it knows that itself, or to another one that does not block it. Any thread."""
-
-    def waited_by(self, threads: Iterable[int]) -> Mapping[int, int]:
-        """For how long each of the debugger's own ``threads`` has waited for a processor so far, in
-        ns. The debugger is of this machine in any case."""
-        return {thread: procfs.waited_ns(thread) for thread in threads}
-
-    @abstractmethod
-    def check_supported(self) -> None:
-        """Raises :class:`~darc.model.errors.UnsupportedError` for modes of the debugger that darc
-        refuses."""
-
-    def entry(self) -> int | None:
-        """Where the program itself begins, when everything that is loaded with it is there;
-        ``None`` where there is no such place."""
-        return None
-
-    @abstractmethod
-    def is_at_start(self) -> bool:
-        """Whether it has just been loaded, and its threads cannot be told apart yet."""
-
-    @abstractmethod
-    def program(self) -> Program:
-        """Its code, as it is now."""
-
-    @abstractmethod
-    def refresh(self, program: Program) -> None:
-        """Looks again at what code there is.
-
-        Raises:
-            UnsupportedError: there is some by now that nothing may be timed beside.
-        """
-
-    @abstractmethod
-    def check(self, program: Program, function: Function, spec: str) -> list[str]:
-        """What is to be told before ``function`` is timed, which the user knows as ``spec``.
-
-        Raises:
-            UnsupportedError: it cannot be timed.
-        """
-
-    tells_interrupts = False
-    """Whether calls that interrupts make are told from those of threads."""
-
-    def entry_code(self, program: Program, function: Function) -> FunctionCode | str:
-        """The code of a function of a set, as far as a pad at its entry needs it; a string says why
-        none can stand there."""
-        why = why_notrace(program, function) or entered_otherwise(program, function)
-        if why is None and is_label(program, function.address):
-            why = LABEL
-        if why is None and program.live.is_rewritten(function.address, _PATCHED):
-            why = "the program has changed its first bytes, and may do so again"
-        if why is not None:
-            return why
-        code = program.function(function.address)
-        return code if code.parts else "its code cannot be read"
-
     def watch_over(self) -> Callable[[bool], None]:
         """From now on it goes on if the debugger is killed, where that can be seen to. What is
         returned is called with ``False`` when the debugger lets it go, or it is gone; with ``True``
         when the debugger has lost it."""
         return lambda lost: None
 
-    @abstractmethod
-    def landmarks(self, program: Program) -> Iterator[tuple[Landmark, int, str]]:
-        """The kind, address and name of every :class:`Landmark` of its code."""
-
-    def thread_name(self, number: int) -> str | None:
-        """What the thread with that id, as the program knows it, is called."""
+    def lost(self) -> str | None:
+        """At a stop: why what the debugger has is not what an analysis has begun in, where the
+        debugger does not say so."""
         return None
-
-    def outsider_name(self, number: int) -> str | None:
-        """What the other process is called that has the thread with that id, as the program knows
-        it; ``None``: it is the program's own, or nobody's that is known."""
-        return None
-
-    unseen_waits: str | None = None
-    """Why it was not seen what the calls that were kept waited for, where it may be; ``None``: that
-    may have one of several reasons."""
-
-    def why_no_waits(self, program: Program) -> str | None:
-        """Why it is not seen what its threads wait for; ``None`` where it may be."""
-        del program
-        return None
-
-    def wait_landmarks(self, program: Program) -> Iterator[tuple[Landmark, int, str]]:
-        """The same of those that tell who waits for whom."""
-        return iter(())
-
-    @abstractmethod
-    def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
-        """Without an agent: ``handler`` decides, with everything stopped, at the signal whose
-        number is returned, or after :meth:`knock` where that takes no signal."""
-
-    @abstractmethod
-    def disarm_limit(self) -> None:
-        """Takes back what :meth:`arm_limit` set."""
-
-    def knock(self) -> None:  # noqa: B027  a process is sent a signal
-        """Stops everything, and the handler of :meth:`arm_limit` decides, where that takes no
-        signal. Any thread."""

@@ -15,6 +15,7 @@ from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.guardian import Guardian
 from darc.debuggee.holds import Holds, Scheduled, scheduled
 from darc.debuggee.journal import ProcessJournal, is_darcs
+from darc.debuggee.nature import Nature
 from darc.debuggee.process_pads import NO_TASKS, ProcessPads
 from darc.debuggee.quota import Quota
 from darc.debuggee.switches import Switches
@@ -26,9 +27,20 @@ from darc.pads.backend import PadBackend
 from darc.target.outcome import Outcome
 from darc.target.target import Place, Target
 
+PROCESS = Nature(
+    noun="program",
+    begins_anew=True,
+    left_in="the probes in it sleep; attach to it again and type 'darc stop' to take them out",
+    why_unread="",
+    puts_back="the program has read that code anew (MADV_DONTNEED), or put its own bytes back",
+)
+
 
 class ProcessDebuggee(Debuggee):
     """The process that a debugger of this machine has stopped."""
+
+    shares_clock = True
+    sees_all_threads = True
 
     def __init__(self, target: Target) -> None:
         """Raises UsageError: there is none."""
@@ -53,6 +65,10 @@ class ProcessDebuggee(Debuggee):
     @property
     def hz(self) -> int:
         return clock.tsc_hz()
+
+    @property
+    def nature(self) -> Nature:
+        return PROCESS
 
     @property
     def is_readable_while_it_runs(self) -> bool:

@@ -57,7 +57,7 @@ class PadBackend(ABC):
     def room(self, program: Program, parameters: Parameters) -> Room:
         """How much the agent's tables are to hold at least for an analysis."""
 
-    no_sets = "'darc profile' is for processes: here 'darc start FUNCTION' times one function"
+    no_sets = "'darc profile' times no functions here: 'darc start FUNCTION' times one"
     """What to say where :meth:`room_for_set` knows of none."""
 
     def room_for_set(self, functions: int) -> Room | None:

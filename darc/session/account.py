@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from darc.code.program import Program
 from darc.code.source_lines import add_lines
-from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.duties import SeenBeside
 from darc.model.ftree import Fnode
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import EndedBy
@@ -29,7 +29,7 @@ class Account:
         *,
         target: Target,
         program: Program,
-        debuggee: Debuggee,
+        debuggee: SeenBeside,
         root: Fnode,
         spec: str,
         figures: RunFigures,

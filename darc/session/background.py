@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Iterator
 
-from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.duties import SeenBeside
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.session.helping import Helping
 from darc.session.probing import Probing
@@ -18,7 +18,7 @@ class Background:
     all others are for the debugger's own, with the program stopped."""
 
     def __init__(
-        self, session: Probing, debuggee: Debuggee, switches: SwitchWatch, turn: Turn
+        self, session: Probing, debuggee: SeenBeside, switches: SwitchWatch, turn: Turn
     ) -> None:
         self._session = session
         self._debuggee = debuggee

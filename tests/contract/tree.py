@@ -50,13 +50,19 @@ MODULES = {
 
 
 @functools.cache
+def parsed(file: Path) -> ast.Module:
+    """The text of a file of the tree. It is parsed once, for all tests: none changes it."""
+    return ast.parse((ROOT / file).read_text())
+
+
+@functools.cache
 def imports(file: Path) -> tuple[Import, ...]:
     """Every module that a file imports anywhere, also inside functions."""
     return tuple(_imports(file))
 
 
 def _imports(file: Path) -> Iterator[Import]:
-    yield from imports_in(file, ast.parse((ROOT / file).read_text()))
+    yield from imports_in(file, parsed(file))
 
 
 def imports_in(file: Path, tree: ast.Module) -> Iterator[Import]:

@@ -12,10 +12,13 @@ from darc.app import commands
 from darc.app.app import App
 from darc.code.program import Program
 from darc.collectors.breakpoints import BreakpointCollector
+from darc.debuggee.nature import Nature
+from darc.debuggee.process import PROCESS
 from darc.debuggee.process_pads import ProcessPads
 from darc.model.errors import NotFoundError, TargetError, UsageError
 from darc.model.status import Status
 from darc.target.target import Journal, Target
+from kgdb.debuggee import KERNEL
 from tests.unit.assembly import Code
 from tests.unit.machine import MS, PLAIN, Debuggee, Machine
 
@@ -301,19 +304,19 @@ def test_the_program_ends(user: User) -> None:
     assert user.debuggee.farewells == [False]
 
 
-@pytest.mark.parametrize("is_kernel", [False, True])
+@pytest.mark.parametrize("nature", [PROCESS, KERNEL])
 def test_a_program_that_is_killed_at_a_stop_begins_anew_with_run(
-    user: User, monkeypatch: pytest.MonkeyPatch, is_kernel: bool
+    user: User, monkeypatch: pytest.MonkeyPatch, nature: Nature
 ) -> None:
     """A kernel has no 'run'."""
-    monkeypatch.setattr(type(user.debuggee), "is_readable_while_it_runs", not is_kernel)
+    monkeypatch.setattr(type(user.debuggee), "nature", nature)
     user.start()
     user.go_on(10)
     _ = user.said
     assert user.app.may_be_killed()
     user.target.end()
     user.app.on_exit()
-    assert ("begins anew with the next 'run'" in user.said) != is_kernel
+    assert ("begins anew with the next 'run'" in user.said) == (nature is PROCESS)
     assert user.app.snapshot().status is Status.ENDED
 
 

@@ -27,6 +27,7 @@ from darc.code.symbols import FunctionSymbols
 from darc.code.symscans import Symbol
 from darc.model.errors import AmbiguousError, NotFoundError, UnsupportedError
 from darc.target.target import Target
+from kgdb.debuggee import KERNEL
 from tests.fake_target import FakeTarget, FakeWorld
 
 GET_INT = "_ZN5CacheIiE3getIcEEvT_"  # void Cache<int>::get<char>(char)
@@ -248,6 +249,7 @@ class Kernel:
     """A debuggee that finds no function, and never hears of code that is loaded later."""
 
     is_readable_while_it_runs = False
+    nature = KERNEL
     tells_of_files = False
 
     def check_supported(self) -> None:

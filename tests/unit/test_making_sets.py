@@ -293,7 +293,7 @@ class Set(SetCollector):
         nothing = cast(Any, None)
         self.counting = Counting(nothing, nothing, self.pads, self._losses)
         self._debuggee = SimpleNamespace(  # type: ignore[assignment]
-            is_readable_while_it_runs=True
+            is_readable_while_it_runs=True, sees_all_threads=True
         )
 
     busy_seconds = 0.0

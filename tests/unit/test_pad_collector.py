@@ -19,10 +19,12 @@ from darc.collectors.collector import Assignment
 from darc.collectors.losses import loss_text, vanished_pads
 from darc.collectors.pad_collector import PadCollector
 from darc.collectors.set_collector import SetCollector
+from darc.debuggee.process import PROCESS
 from darc.model.ftree import Fnode, Function
 from darc.model.parameters import Parameters
 from darc.pads.backend import BellOutcome
 from darc.target.outcome import Outcome
+from kgdb.debuggee import KERNEL
 from tests.fake_target import FakeTarget
 
 BACK, SLOT = 0x40_1234, 0x7FFF_0008
@@ -48,7 +50,8 @@ class Backend:
 
 
 class Debuggee:
-    is_readable_while_it_runs = True
+    is_readable_while_it_runs = shares_clock = sees_all_threads = True
+    nature = PROCESS
 
     def __init__(self) -> None:
         self.pads = Backend()
@@ -270,9 +273,9 @@ def test_calls_by_generated_code_are_known_while_it_runs(world: World) -> None:
 
 
 def test_pads_that_are_gone_are_told_by_what_can_have_taken_them() -> None:
-    (told,) = vanished_pads(["handle"])
+    (told,) = vanished_pads(["handle"], PROCESS.puts_back)
     assert told.endswith("(MADV_DONTNEED), or put its own bytes back")
-    (told,) = vanished_pads(["sd_serve", "sd_read"], is_kernel=True)
+    (told,) = vanished_pads(["sd_serve", "sd_read"], KERNEL.puts_back)
     assert "in the code of sd_serve and 1 other function were gone" in told
     assert told.endswith("the module was loaded anew, or the kernel has put its own bytes back")
 

@@ -1,0 +1,188 @@
+"""A debuggee that is neither a process of this machine nor a kernel: what is done with it, and what
+is said of it, follows from what it can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from darc.app import commands
+from darc.app.app import App
+from darc.app.monitor import Monitor
+from darc.collectors.breakpoints import BreakpointCollector
+from darc.collectors.pad_collector import PadCollector
+from darc.collectors.set_collector import SetCollector
+from darc.collectors.walk_collector import WalkCollector
+from darc.model.errors import UnsupportedError, UsageError
+from darc.model.status import Status
+from darc.session.session import Session
+from darc.target.target import Journal, Target
+from darc.views.style import Style
+from tests.unit.assembly import Code
+from tests.unit.machine import MS, PLAIN, Machine
+from tests.unit.stub import REMOTE, StubDebuggee
+
+OPTIONS = {"peak": ">10ms", "start-ops": "20", "decision-ops": "4", "lookahead": "1"}
+
+
+class User:
+    """Somebody at a debugger that is connected to the stub; calls of f are slow in w at times."""
+
+    def __init__(self, code: Code) -> None:
+        self.machine = Machine(code)
+        self.target = self.machine.target
+        self.target.process = 1
+        self.target.was_attached = True
+        self.debuggee = StubDebuggee(self.target, self.machine.code)
+        self.app = App(self.target, self._choose)
+        for name, text in OPTIONS.items():
+            self.app.set_parameter(name, text)
+        self.calls = 0
+        self.machine.latency = lambda name: 40 * MS * (name == "w" and self.calls % 5 == 0)
+
+    def _choose(self, target: Target) -> StubDebuggee:
+        target.journal = Journal()
+        return self.debuggee
+
+    def start(self) -> Session:
+        commands.run(self.app, "start", f"*{self.machine.code.symbols['f']:#x}")
+        session = self.app.session
+        assert session is not None
+        assert isinstance(session.collector, BreakpointCollector)
+        cast(Any, session.collector._clock)._read = lambda: self.machine.now
+        return session
+
+    def go_on(self, calls: int = 400) -> None:
+        self.app.before_continue()
+        self.machine.stopped = False
+        for _ in range(calls):
+            self.calls += 1
+            self.machine.call("main")
+            if self.machine.stopped:
+                break
+        else:
+            self.app.before_stop()
+        self.app.on_stop()
+
+    @property
+    def said(self) -> str:
+        text = "".join(self.target.screen.emitted)
+        self.target.screen.emitted.clear()
+        return text
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.target.breaks.on_hit and not self.debuggee.begun
+
+
+@pytest.fixture
+def user(assembled: Callable[[str], Code]) -> User:
+    return User(assembled(PLAIN))
+
+
+def test_from_start_to_the_answer(user: User) -> None:
+    """``--probes auto`` finds that there can be no pads; no machine stops as a whole."""
+    user.start()
+    assert "whole machine" not in user.said
+    user.go_on()
+    paths = user.app.snapshot().paths
+    assert [node.function.name for node in paths[0].nodes] == ["f", "g", "w"]
+    assert "kernel" not in user.said
+    assert user.is_clean
+
+
+def test_stop_takes_every_probe_out(user: User) -> None:
+    user.start()
+    user.go_on(10)
+    _ = user.said
+    user.app.stop()
+    assert user.said == "darc: every probe is out\n"
+    assert user.is_clean
+
+
+def test_it_is_not_let_go_of_while_it_runs(user: User) -> None:
+    """Its probes would stay in it."""
+    user.start()
+    user.app.before_continue()
+    user.target.running = True
+    with pytest.raises(
+        UsageError, match="the remote program runs, and darc's probes come out only"
+    ):
+        user.app.check_leaving()
+
+
+def test_what_is_left_in_it_is_told(user: User) -> None:
+    """The debugger lets it go all the same: it lives, with probes."""
+    session = user.start()
+    user.app.before_continue()
+    user.target.running = True
+    _ = user.said
+    user.app.on_leave()
+    why = f"the remote program was let go of while it ran: {REMOTE.left_in}"
+    assert user.said == f"darc: {why}\n"
+    assert session.ways_out.left_behind == why
+    assert user.app.snapshot().status is Status.STOPPED
+
+
+def test_let_go_of_as_it_stands_it_has_none(user: User) -> None:
+    session = user.start()
+    user.go_on(10)
+    user.app.on_leave()
+    assert user.is_clean
+    assert session.ways_out.left_behind is None
+
+
+def test_its_end_is_the_analysis_end(user: User) -> None:
+    """There is no 'run' that it would begin anew with."""
+    user.start()
+    user.go_on(10)
+    _ = user.said
+    assert user.app.may_be_killed()
+    user.target.end()
+    user.app.on_exit()
+    assert "begins anew" not in user.said
+    assert user.app.snapshot().status is Status.ENDED
+
+
+def test_its_memory_is_left_alone_while_it_runs(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = user.start()
+    user.app.before_continue()
+
+    def read(*_: object) -> bytes:
+        raise AssertionError("it runs")
+
+    monkeypatch.setattr(type(user.target.memory), "read", read)
+    session.background.goes_on()
+    session.account.live_snapshot()
+    assert session.collector.damage() is None
+
+
+def test_the_time_limit_knocks(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    user.app.set_parameter("max-time", "1s")
+    session = user.start()
+    monkeypatch.setattr(type(session.deadline), "seconds_left", -1.0)
+    watch = Monitor(session, user.target, Style(80, False))
+    try:
+        assert watch._knock(None, 10.0) == 10.0
+        assert user.debuggee.knocks == 1
+    finally:
+        watch.stop()
+
+
+@pytest.mark.parametrize("line", ["why", "walk", "walk f"])
+def test_what_looks_while_it_runs_says_why_it_cannot(user: User, line: str) -> None:
+    command, _, arguments = line.partition(" ")
+    with pytest.raises(UnsupportedError) as error:
+        commands.run(user.app, command, arguments)
+    assert str(error.value) == f"'darc {command}' {REMOTE.why_unread}"
+
+
+def test_collectors_say_what_they_lack(user: User) -> None:
+    assert PadCollector.problem(user.debuggee) == SetCollector.problem(user.debuggee)
+    assert WalkCollector.problem(user.debuggee) == f"'darc walk' {REMOTE.why_unread}"
+    assert BreakpointCollector.problem(user.debuggee) is None
+    assert BreakpointCollector.risk_of_fall_back(user.debuggee) is None
