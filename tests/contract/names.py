@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
+from collections.abc import Mapping
 
-Names = dict[str, str]
+Names = Mapping[str, str]
 """What a name means that was imported, or given to what was: ``{"Work": "threading.Thread", "osp":
 "os.path", "o": "os"}``."""
 
@@ -12,9 +14,17 @@ UNKNOWN = "?"
 """The attribute that is taken by a name that is made while the program runs."""
 
 
+@functools.cache
+def walk(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """As :func:`ast.walk`, once for all tests: a tree is one of those that are kept."""
+    return tuple(ast.walk(tree))
+
+
+@functools.cache
 def names_in(tree: ast.AST) -> Names:
-    found: Names = {}
-    for node in ast.walk(tree):
+    """What names mean in it."""
+    found: dict[str, str] = {}
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             for one in node.names:
                 whole = one.name if one.asname else one.name.split(".")[0]
@@ -27,11 +37,11 @@ def names_in(tree: ast.AST) -> Names:
     return found
 
 
-def _add_others(tree: ast.AST, found: Names) -> None:
+def _add_others(tree: ast.AST, found: dict[str, str]) -> None:
     """Names that are given to what another one means: ``o = os``, ``end = o.kill``."""
     given = [
         (target.id, node.value)
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)
@@ -63,7 +73,7 @@ def name_of(node: ast.expr, names: Names) -> str:
 def imported(tree: ast.AST) -> list[tuple[int, str]]:
     """The lines that import, and the full name of what each does, but of relative ones."""
     found = []
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             found += [(node.lineno, one.name) for one in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.contract.names import walk
+from tests.contract.tree import ROOT, parsed
 
 READERS = {
     "darc_gdb/answers.py": "what gdb tells in no other way",
@@ -20,13 +20,13 @@ READERS = {
 def places(package: str) -> Iterator[tuple[str, int]]:
     """Where what a command prints is taken."""
     for file in sorted((ROOT / package).glob("*.py")):
-        tree = ast.parse(file.read_text())
+        tree = parsed(file)
         dropped = {
             id(node.value if isinstance(node, ast.Expr) else node.body)
-            for node in ast.walk(tree)
+            for node in walk(tree)
             if isinstance(node, ast.Expr | ast.Lambda)
         }
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.Call) and id(node) not in dropped and is_read(node):
                 yield f"{package}/{file.name}", node.lineno
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.names import walk
 from tests.contract.tree import ENGINE, parsed
 
 SEAM = {"darc/debuggee/duties.py", "darc/debuggee/debuggee.py", "darc/debuggee/process.py"}
@@ -50,7 +51,7 @@ KINDS = re.compile(r"is_(a_)?(kernel|process|remote|machine)")
 
 def asked(file: Path, tree: ast.Module) -> Iterator[tuple[str, int]]:
     """What a file asks a debuggee that is the same for all of its kind, or for this alone."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         match node:
             case ast.Attribute(value=ast.Attribute(attr="nature"), attr=what):
                 yield what, node.lineno

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.names import walk
 from tests.contract.tree import (
     ENGINE,
     INSTALLED,
     PROJECT,
     ROOT,
     imports_in,
+    parsed,
     python_files,
 )
 
@@ -61,7 +63,7 @@ WITHOUT_DEBUGGERS = ("tests/unit/", "tests/agent/", "tests/system/", "fixtures/"
 
 def writes(file: Path, tree: ast.Module) -> Iterator[str]:
     """Where a file writes memory or registers of what is debugged."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         match node:
             case ast.Attribute(value=of, attr="write" | "write_code") if _is(of, "memory"):
                 yield f"{file}:{node.lineno} has {ast.unparse(node)}"
@@ -77,7 +79,7 @@ def _is(node: ast.expr, name: str) -> bool:
 
 def breaks(file: Path, tree: ast.Module) -> Iterator[str]:
     """Where a file sets breakpoints."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in {"set_break", "break_once"}:
             yield f"{file}:{node.lineno} has {ast.unparse(node)}"
 
@@ -114,7 +116,7 @@ def needs_what_stays(file: Path, tree: ast.Module) -> Iterator[str]:
 
 def starts_debuggers(file: Path, tree: ast.Module) -> Iterator[str]:
     """Where a file imports what starts one."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module in STARTING:
             yield from (
                 f"{file}:{node.lineno} imports {node.module}.{one.name}"
@@ -157,7 +159,7 @@ RULES: dict[str, tuple[Finds, list[str], tuple[str, ...]]] = {
 def test_nobody_else(rule: str) -> None:
     finds, files, may = RULES[rule]
     assert files
-    found = {file: list(finds(Path(file), ast.parse((ROOT / file).read_text()))) for file in files}
+    found = {file: list(finds(Path(file), parsed(Path(file)))) for file in files}
     wrong = [line for file, lines in found.items() if not file.startswith(may) for line in lines]
     assert not wrong, f"{rule}, and may not:\n" + "\n".join(wrong)
     idle = [one for one in may if not any(lines for f, lines in found.items() if f.startswith(one))]
@@ -203,5 +205,5 @@ def test_every_folder_says_what_it_is_for() -> None:
     for folder in sorted(folders - SCRIPTS):
         file = ROOT / folder / "__init__.py"
         assert file.exists(), f"{folder} has no __init__.py"
-        text = ast.get_docstring(ast.parse(file.read_text())) or ""
+        text = ast.get_docstring(parsed(file)) or ""
         assert len(text.splitlines()) >= 3, f"{folder}/__init__.py does not say"

@@ -6,6 +6,7 @@ The floors are the folders in the order of :data:`darc.FLOORS`; all else is read
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import re
 import subprocess
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from darc import FLOORS
-from tests.contract.names import name_of, names_in
+from tests.contract.names import name_of, names_in, walk
 from tests.contract.tree import (
     ABOVE,
     ENGINE,
@@ -29,6 +30,7 @@ from tests.contract.tree import (
     imports,
     imports_in,
     module_name,
+    parsed,
     python_files,
 )
 
@@ -79,7 +81,7 @@ def test_every_folder_is_a_floor_and_says_what_it_is_for() -> None:
     without = [str(folder) for folder in folders if not (ROOT / folder / "__init__.py").exists()]
     assert not without, f"without an __init__.py: {', '.join(without)}"
     for name in FLOORS:
-        text = ast.get_docstring(ast.parse((ROOT / "darc" / name / "__init__.py").read_text()))
+        text = ast.get_docstring(parsed(Path("darc") / name / "__init__.py"))
         assert len((text or "").splitlines()) >= 3, f"darc/{name}/__init__.py does not say"
 
 
@@ -96,7 +98,7 @@ def named(package: str) -> str:
 def declared(package: str) -> set[str]:
     """What the ``__init__`` of a package says that it imports, of this project: what is quoted in
     the sentence that begins so."""
-    text = ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text())) or ""
+    text = ast.get_docstring(parsed(Path(package) / "__init__.py")) or ""
     sentence = re.search(r"Imports .*?\.\s", text + " ", re.S)
     assert sentence, f"{package}/__init__.py does not say what it imports"
     return set(re.findall(r"``([\w/]+)``", sentence[0])) - DEBUGGERS
@@ -270,7 +272,7 @@ def looks_into_proc(file: Path, tree: ast.Module) -> Iterator[str]:
     for one in imports_in(file, tree):
         if one.name in ITS_READERS:
             yield str(one)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         match node:
             case ast.Constant(value=str(text)) if _is_of_proc(text):
                 yield f"{file}:{node.lineno} names {text}"
@@ -290,7 +292,7 @@ def test_what_is_debugged_may_have_no_proc() -> None:
         line
         for file in ENGINE
         if home(module_name(file)) not in READERS
-        for line in looks_into_proc(file, ast.parse((ROOT / file).read_text()))
+        for line in looks_into_proc(file, parsed(file))
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -329,14 +331,15 @@ def is_general(file: Path) -> bool:
     return str(file).startswith(GENERAL) and not str(file).startswith(OF_ONE)
 
 
-def parts() -> set[str]:
+@functools.cache
+def parts() -> frozenset[str]:
     """The modules that say what one analysis knows beside the descent."""
-    return {
+    return frozenset(
         module_name(file)
         for file in python_files("darc/model")
-        for node in ast.walk(ast.parse((ROOT / file).read_text()))
+        for node in walk(parsed(file))
         if isinstance(node, ast.ClassDef) and "Part" in map(ast.unparse, node.bases)
-    }
+    )
 
 
 SEAMS = {"darc.analyses.analysis", "darc.analyses.question", "darc.views.parts.part"}
@@ -358,7 +361,7 @@ def of_one_analysis(file: Path, tree: ast.Module) -> Iterator[str]:
         is_seam = any(one.name == seam or one.name.startswith(f"{seam}.") for seam in SEAMS)
         if one.name.startswith(own) and not is_seam:
             yield str(one)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Status":
             is_ending = node.attr in ENDINGS and not str(file).startswith(SHOWING)
             if is_ending and file != Path("darc/model/status.py"):
@@ -368,10 +371,7 @@ def of_one_analysis(file: Path, tree: ast.Module) -> Iterator[str]:
 def test_what_is_for_all_analyses_knows_no_particular_one() -> None:
     assert "darc.model.why" in parts()
     wrong = [
-        line
-        for file in ENGINE
-        if is_general(file)
-        for line in of_one_analysis(file, ast.parse((ROOT / file).read_text()))
+        line for file in ENGINE if is_general(file) for line in of_one_analysis(file, parsed(file))
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -397,18 +397,14 @@ def reaches(file: Path, tree: ast.Module) -> Iterator[str]:
     for one in imports_in(file, tree):
         if one.name.split(".")[0] not in COMPUTING | {"darc"}:
             yield str(one)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in REACHING:
             yield f"{file}:{node.lineno} has {node.id}"
 
 
 @pytest.mark.parametrize("name", PURE)
 def test_what_is_pure_reaches_nothing_outside(name: str) -> None:
-    wrong = [
-        line
-        for file in python_files(f"darc/{name}")
-        for line in reaches(file, ast.parse((ROOT / file).read_text()))
-    ]
+    wrong = [line for file in python_files(f"darc/{name}") for line in reaches(file, parsed(file))]
     assert not wrong, "\n".join(wrong) + f"\nwhat computes: {', '.join(sorted(COMPUTING))}"
 
 
@@ -418,7 +414,7 @@ def hidden_imports(file: Path, tree: ast.Module) -> Iterator[str]:
         if one.name.split(".")[0] in IMPORTERS:
             yield str(one)
     names = names_in(tree)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.expr) and (name := name_of(node, names)) in IMPORTING:
             yield f"{file}:{node.lineno} has {name}"
 
@@ -429,7 +425,7 @@ def test_what_is_imported_is_written_as_an_import() -> None:
         str(file): lines
         for package in ("darc", *sorted(ABOVE), "benchmarks")
         for file in python_files(package)
-        if (lines := list(hidden_imports(file, ast.parse((ROOT / file).read_text()))))
+        if (lines := list(hidden_imports(file, parsed(file))))
     }
     wrong = [line for file, lines in found.items() if file not in OWN_IMPORTERS for line in lines]
     assert not wrong, "\n".join(wrong) + f"\nthose that may: {', '.join(OWN_IMPORTERS)}"
@@ -511,7 +507,7 @@ def test_values_are_frozen() -> None:
     wrong = [
         f"{file}:{node.lineno} {node.name}"
         for file in python_files("darc/model")
-        for node in ast.walk(ast.parse((ROOT / file).read_text()))
+        for node in walk(parsed(file))
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
         for by in map(ast.unparse, node.decorator_list)
         if by.startswith("dataclass") and "frozen=True" not in by
@@ -533,7 +529,7 @@ def test_the_kernel_and_machines_to_try_it_on_do_not_know_each_other() -> None:
 @pytest.mark.parametrize("package", sorted(ABOVE))
 def test_what_may_be_imported_outside_a_debugger(package: str) -> None:
     """That is what the rest of the tree does import, where no debugger is."""
-    text = ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text())) or ""
+    text = ast.get_docstring(parsed(Path(package) / "__init__.py")) or ""
     if "outside" not in text:
         return
     may = {package, *re.findall(rf":mod:`({package}\.\w+)`", text)}
@@ -586,7 +582,7 @@ def test_parts_of_a_target_have_the_names_of_what_is_asked_of_them(package: str)
 def _classes(folder: str) -> Iterator[tuple[Path, str, list[str]]]:
     """Each class of the files of a folder, and what it is made from."""
     for file in sorted((ROOT / folder).glob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in walk(parsed(file)):
             if isinstance(node, ast.ClassDef):
                 yield file.relative_to(ROOT), node.name, list(map(ast.unparse, node.bases))
 
@@ -597,7 +593,7 @@ def test_folders_have_no_code_of_their_own() -> None:
     for file in (one for package in packages for one in (ROOT / package).rglob("__init__.py")):
         code = [
             node.name
-            for node in ast.parse(file.read_text()).body
+            for node in parsed(file).body
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         ]
         assert not code, f"{file.relative_to(ROOT)}: {', '.join(code)}"

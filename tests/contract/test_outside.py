@@ -5,16 +5,14 @@ terminal: named here, and nobody else. What the debugger itself is asked to prin
 from __future__ import annotations
 
 import ast
-import functools
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.contract.names import UNKNOWN, Names, imported, name_of, names_in
+from tests.contract.names import UNKNOWN, Names, imported, name_of, names_in, walk
+from tests.contract.tree import ROOT, parsed
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("darc", "darc_gdb", "darc_lldb", "kgdb")
 
 WRITERS = {
@@ -193,14 +191,9 @@ def is_escape(node: ast.AST, _names: Names) -> bool:
     return isinstance(value, bytes) and bool(re.search(rb"\x1b([\[\]()]|\Z)", value))
 
 
-@functools.cache
-def tree_of(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(), str(file))
-
-
 def found(finder: Finder, tree: ast.Module) -> Iterator[int]:
     names = names_in(tree)
-    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.expr | ast.stmt))
+    nodes = (node for node in walk(tree) if isinstance(node, ast.expr | ast.stmt))
     return (node.lineno for node in nodes if finder(node, names))
 
 
@@ -223,7 +216,7 @@ def test_who_reaches_outside(deed: str) -> None:
         for file in sorted((ROOT / package).rglob("*.py")):
             name = str(file.relative_to(ROOT))
             by = [one for one in allowed if name == one or name.startswith(f"{one.rstrip('/')}/")]
-            lines = list(found(finder, tree_of(file)))
+            lines = list(found(finder, parsed(file)))
             if by and lines:
                 used.update(by)
             elif lines:

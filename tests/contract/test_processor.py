@@ -14,7 +14,17 @@ import pytest
 
 from darc import FLOORS
 from darc.code.system_calls import SystemCall
-from tests.contract.tree import ABOVE, ENGINE, ROOT, floor, imports, module_name, python_files
+from tests.contract.names import walk
+from tests.contract.tree import (
+    ABOVE,
+    ENGINE,
+    ROOT,
+    floor,
+    imports,
+    module_name,
+    parsed,
+    python_files,
+)
 
 FILES = [*ENGINE, *(file for package in sorted(ABOVE) for file in python_files(package))]
 SOURCES = sorted(
@@ -83,14 +93,14 @@ def is_own(file: Path) -> bool:
 
 def said(tree: ast.AST) -> set[int]:
     """Texts by which a file says what it is and has."""
-    return {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
+    return {id(one.value) for one in walk(tree) if isinstance(one, ast.Expr)}
 
 
 def words(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """What a file calls what it makes, uses and imports, and its texts but for what it says of
     itself."""
     of_itself = said(tree)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
                 yield node.lineno, name
@@ -115,7 +125,7 @@ def found_in(word: str) -> Iterator[str]:
 
 def sums(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Where a stack's address is moved by the size of a return address."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         match node:
             case ast.BinOp(left, ast.Add() | ast.Sub(), ast.Constant(value=8)):
                 if STACKS.search(ast.unparse(left)):
@@ -124,7 +134,7 @@ def sums(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def code(tree: ast.AST, lines: list[bytes]) -> Iterator[tuple[int, str]]:
     """Where instructions are written as bytes, and opcodes as numbers."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         match node:
             case ast.Constant(value=bytes(value)) if CODE.match(value) or PATTERN.match(value):
                 yield node.lineno, "instructions"
@@ -149,7 +159,7 @@ def is_number(node: ast.expr) -> bool:
 
 def calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Where a system call has a number."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         match node:
             case ast.Assign(targets=[target], value=value):
                 for name, one in pairs(target, value):
@@ -197,10 +207,10 @@ def test_system_calls_have_their_numbers_in_one_file() -> None:
         f"{file}:{line}: {what}"
         for file in FILES
         if file != NUMBERS
-        for line, what in calls(ast.parse((ROOT / file).read_text()))
+        for line, what in calls(parsed(file))
     ]
     assert not wrong, "\n".join(wrong)
-    assert list(calls(ast.parse((ROOT / NUMBERS).read_text())))
+    assert list(calls(parsed(NUMBERS)))
 
 
 def test_what_of_c_and_assembler_knows_x86_64_is_told() -> None:

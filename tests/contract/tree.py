@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from darc import FLOORS
-from tests.contract.names import name_of, names_in
+from tests.contract.names import name_of, names_in, walk
 
 ROOT = Path(__file__).resolve().parents[2]
 ABOVE = {"darc_gdb", "darc_lldb", "kgdb"}
@@ -49,27 +49,31 @@ MODULES = {
 """Whatever ``from package import name`` may mean by a name that is a module."""
 
 
-@functools.cache
 def parsed(file: Path) -> ast.Module:
-    """The text of a file of the tree. It is parsed once, for all tests: none changes it."""
-    return ast.parse((ROOT / file).read_text())
+    """The text of a file of the tree. It is parsed once for all tests, of which none changes it."""
+    return _parsed(ROOT / file)
 
 
 @functools.cache
+def _parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(), str(file))
+
+
 def imports(file: Path) -> tuple[Import, ...]:
     """Every module that a file imports anywhere, also inside functions."""
-    return tuple(_imports(file))
+    return imports_in(file, parsed(file))
 
 
-def _imports(file: Path) -> Iterator[Import]:
-    yield from imports_in(file, parsed(file))
-
-
-def imports_in(file: Path, tree: ast.Module) -> Iterator[Import]:
+@functools.cache
+def imports_in(file: Path, tree: ast.Module) -> tuple[Import, ...]:
     """Those of the text of a file; a module that is named behind its package is one as well."""
+    return tuple(_imports(file, tree))
+
+
+def _imports(file: Path, tree: ast.Module) -> Iterator[Import]:
     package = list(file.with_suffix("").parts[:-1])
     names = names_in(tree)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(file, node.lineno, alias.name)
