@@ -27,7 +27,7 @@ from darc.model.errors import UsageError
 from darc.model.ftree import Fnode
 from darc.model.parameters import Parameters
 from darc.model.profile import Profile
-from darc.model.snapshot import Snapshot
+from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.saved.storage import Stored
 
@@ -73,6 +73,9 @@ class Analysis(ABC):
     key: ClassVar[str] = ""
     """What session files call it: the command that begins it. For what may be :meth:`stored`."""
 
+    _called: ClassVar[str] = "the analysis"
+    """What it is called where that is told."""
+
     _ended_early: ClassVar[Status] = Status.INCONCLUSIVE
     """What it is where it was ended from outside, with what is known."""
 
@@ -98,10 +101,11 @@ class Analysis(ABC):
         """Whether it has ended. Any thread."""
         return self._status.is_final
 
-    @property
-    def is_searching(self) -> bool:
-        """Whether a peak was chosen, and what causes it is looked for, or was."""
-        return False
+    def lacks(self, missed: int, figures: ProgramFigures) -> str:
+        """What is told behind it that so many calls were ``missed``, where these would have led it
+        further than those of the ``figures``; else nothing."""
+        del missed, figures
+        return ""
 
     # -------------------------------------------------------------------- time
 
@@ -167,8 +171,9 @@ class Analysis(ABC):
         self.is_cut_short = True
         self._status = self._ended_early
 
-    def fail(self) -> None:
-        """Ends without an answer: a decision could not be made."""
+    def fail(self, why: str) -> None:
+        """Ends without an answer: a decision could not be made; ``why`` is told."""
+        self._note(f"{self._called} ended early: {why}")
         self._status = Status.INCONCLUSIVE
 
     def close(self, status: Status, alive: bool) -> None:

@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from darc.agent.rows import MemberCounts
 from darc.analyses.analysis import Analysis, Step, Subject
@@ -62,6 +62,7 @@ class FunctionProfiles(Analysis):
 
     key = ANALYSIS
     _ended_early = Status.DONE
+    _called = "the profile"
     _all_share = _ALL_SHARE
 
     def __init__(
@@ -71,7 +72,6 @@ class FunctionProfiles(Analysis):
         seconds: float,
         top: int = TOP,
         every: float | None = None,
-        left_out: Sequence[tuple[Function, LeftOut]] = (),
     ) -> None:
         super().__init__(subject)
         timed = that_times_sets(subject.collector)
@@ -95,7 +95,7 @@ class FunctionProfiles(Analysis):
         self._next_slice = _FIRST_SLICE
         self._marks = threading.Lock()
         self._collecting = threading.Lock()
-        self._left_out = tuple(left_out)
+        self._left_out = timed.left_out
         """Of perhaps a hundred thousand functions: those that the set is without."""
         self._clock = RunClock(lambda: self._set.unsettled_seconds)
         """Of the time in which the functions are timed."""

@@ -79,6 +79,7 @@ class RootCauses(Resumable):
     """See the module."""
 
     key = DESCENT
+    _called = "the search"
 
     def __init__(
         self,
@@ -130,9 +131,9 @@ class RootCauses(Resumable):
         self._guess_time = GuessTime()
         self._warming = Warming(self._program, self.root.function.address)
 
-    @property
-    def is_searching(self) -> bool:
-        return self._descent is not None
+    def lacks(self, missed: int, figures: ProgramFigures) -> str:
+        in_peak = figures.in_peak_calls or 0
+        return "" if self._descent is None else with_fewer_stops(missed, in_peak, self._spec)
 
     @property
     def question(self) -> Question | None:
@@ -260,8 +261,8 @@ class RootCauses(Resumable):
             self._close_up(is_cut_short=True)
             self._status = Status.FOUND if looked_twice and self._paths else status
 
-    def fail(self) -> None:
-        self._status = Status.INCONCLUSIVE
+    def fail(self, why: str) -> None:
+        super().fail(why)
         for path in open_paths(self.root):
             self._note(f"it had come to {' → '.join(node.function.name for node in path)}")
 
@@ -277,7 +278,7 @@ class RootCauses(Resumable):
         # The profile of breakpoints which time what took no pad is another one.
         if self._collector is self._first_collector:
             profile = self._collector.counting.profile()
-            self._profile.take(profile, self._clock.seconds, is_searching=self.is_searching)
+            self._profile.take(profile, self._clock.seconds, is_searching=self._descent is not None)
 
     def look(self) -> float:
         if self._descent is not None or self.finished:
@@ -656,3 +657,14 @@ def _which_peak(spec: str) -> Question:
         "choose one ('darc peak N' at a stop)"
     )
     return Question(About.PROFILE, "choose a peak ('darc peak N')", unanswered)
+
+
+def with_fewer_stops(missed: int, in_peak: int, spec: str) -> str:
+    """What is told behind it that stops for the user have kept so many calls of ``spec`` from being
+    measured, where these are more than the ``in_peak`` calls that a search rests on."""
+    if missed <= in_peak:
+        return ""
+    return (
+        f", more than the {in_peak} in the peak that were: with fewer stops inside {spec} the "
+        "search goes on"
+    )

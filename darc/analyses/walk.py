@@ -64,6 +64,7 @@ class CallWalk(Analysis):
     """See the module."""
 
     _ended_early = Status.DONE
+    _called = "the walk"
 
     def __init__(
         self,

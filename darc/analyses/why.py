@@ -6,14 +6,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Sequence
 
 from darc.analyses.analysis import Step, Subject
 from darc.analyses.functionset import FunctionProfiles
 from darc.analyses.rootcauses import RootCauses
 from darc.collectors.manyduties import that_times_sets
 from darc.model.ftree import Function
-from darc.model.leftout import LeftOut
 from darc.model.status import Status
 from darc.search.descent import end_where_it_is, ended_paths
 from darc.search.suspects import (
@@ -50,6 +48,14 @@ _INTERVALS = 100
 _LEAST_INTERVAL = 0.25
 """of so many seconds each at least."""
 
+DONE_BY_LOOPS = frozenset(
+    "send sendto sendmsg sendmmsg write writev pwrite pwrite64 pwritev pwritev64 fsync fdatasync "
+    "pread pread64 preadv preadv64 open open64 openat openat64 close unlink rename ftruncate "
+    "ftruncate64".split()
+)
+"""Functions of the C library that are timed as well where a loop calls them that never returns:
+they do something, and wait for nothing that comes next."""
+
 
 class SuspectProfiles(FunctionProfiles):
     """For as long as it takes until both halves of the time choose the same function, and for
@@ -62,13 +68,12 @@ class SuspectProfiles(FunctionProfiles):
         subject: Subject,
         *,
         limit: float,
-        left_out: Sequence[tuple[Function, LeftOut]] = (),
     ) -> None:
         every = max(_LEAST_INTERVAL, limit / _INTERVALS)
         timed = that_times_sets(subject.collector)
         assert timed is not None
         self._busy = timed.busy_seconds
-        super().__init__(subject, seconds=limit, every=every, left_out=left_out)
+        super().__init__(subject, seconds=limit, every=every)
         self._limit = limit
         self._next_asked = min(FIRST_SECONDS, limit)
         """When it is asked next whether that is enough."""

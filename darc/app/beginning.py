@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from darc.app import finding, naming
 from darc.app.current import Current
@@ -14,7 +13,7 @@ from darc.app.pursuit import Pursuit
 from darc.app.stay import Stay
 from darc.app.waiting import Waiting, may_begin_late
 from darc.code.program import Program
-from darc.collectors.set_collector import SetCollector
+from darc.collectors.finder import Scene
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import NotFoundError, UnchosenError, UnsupportedError, UsageError
 from darc.saved import refit
@@ -104,7 +103,7 @@ class Beginning:
     def _find(self, request: Request, asked: float) -> None:
         """Begins where the function is there, and waits where it may come."""
         function = request.function
-        if request.members is None and request.resumed is None:
+        if request.finder is None and request.resumed is None:
             naming.check_form(function, request.command)
         if self._target.state is State.NONE:
             self._check_runnable(self._target)
@@ -119,7 +118,7 @@ class Beginning:
         debuggee.check_supported()
         self._stay.watch_over(debuggee)
         program = debuggee.program()
-        if request.members is not None and not debuggee.is_at_start():
+        if request.finder is not None and not debuggee.is_at_start():
             self.begin(program, 0, request, runs=True, asked=asked)
             self._emit(f"darc: {request.verb} {request.spec}: 'continue'")
             return
@@ -161,23 +160,21 @@ class Beginning:
         began, is_first = asked or time.monotonic(), current.session is None
         self._stay.keep_watching(self._debuggee)
         resumed, parameters = request.resumed, request.parameters
-        analysis, way = request.analysis, request.way
+        way = request.way
+        if request.stops_unseen:
+            finding.check_read(request.command, self._debuggee)
         if way is not None and (why := way.collector.problem(self._debuggee)) is not None:
             raise UnsupportedError(why)
         progress = Progress(self._target.screen)
         notes = () if resumed is None else tuple(refit.opening_notes(resumed, parameters))
-        elsewhere: list[str] = []
-        if (members := request.members) is not None:
-            with progress.over(f"looks for {members.text}"):
-                chosen = finding.find_members(
-                    program, self._debuggee, target=self._target, members=members, progress=progress
-                )
-            if not chosen.functions:
-                raise UsageError(f"{members.text}: {chosen.left_out[0][1].text}")
-            entry = chosen.functions[0].address
-            way = SetCollector.of(chosen.functions, runs=runs or follows, progress=progress)
-            analysis = functools.partial(members.analysis, left_out=chosen.left_out)
-            elsewhere = finding.told_of_modules(chosen.elsewhere)
+        found_notes: Sequence[str] = ()
+        if (finder := request.finder) is not None:
+            scene = Scene(
+                self._target, program, self._debuggee, runs=runs or follows, progress=progress
+            )
+            with progress.over(f"looks for {finder.text}"):
+                found = finder.find(scene)
+            entry, way, found_notes = found.entry, found.way, found.notes
         session = Session(
             self._target,
             self._debuggee,
@@ -185,11 +182,11 @@ class Beginning:
             entry=entry,
             spec=request.spec,
             parameters=parameters,
-            analysis=analysis,
+            analysis=request.analysis,
             way=way,
             changed=self._tell,
             remains=self._stay.remains,
-            notes=(*notes, *elsewhere),
+            notes=(*notes, *found_notes),
             progress=progress,
             spent=time.monotonic() - began,
         )
@@ -202,7 +199,7 @@ class Beginning:
         current.request, current.session = request, session
         if not (follows and session.pauses.passes()):
             session.pauses.begin()  # the patches come with the program's going on
-        for line in (*elsewhere, *session.openings):
+        for line in (*found_notes, *session.openings):
             self._emit(f"darc: {line}")
         session.was_set_up(time.monotonic() - began)
         if current.pursuit is not None and is_first:

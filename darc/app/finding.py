@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from darc.analyses.analysis import Analysis, Subject
 from darc.app import naming
 from darc.code import runtimes
-from darc.code.callers import called_by_loops, most_called, reached
 from darc.code.lookup import Lookup
 from darc.code.midway import why_none
 from darc.code.modules import Module, load_image
-from darc.code.patterns import Chosen, Pattern, choose
 from darc.code.program import Program
 from darc.code.spelling import address_of, split_offset, split_spec
-from darc.code.stacks import under_way
 from darc.collectors.collector import Way
-from darc.collectors.set_collector import MOST_FUNCTIONS, SetCollector
+from darc.collectors.finder import Finder
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.duties import HasCode
 from darc.model.errors import (
@@ -30,7 +26,6 @@ from darc.model.errors import (
     UsageError,
 )
 from darc.model.ftree import Function
-from darc.model.leftout import too_many
 from darc.model.parameters import Parameters
 from darc.model.part import Part
 from darc.saved import refit
@@ -39,38 +34,8 @@ from darc.session.session import Session
 from darc.target.target import Target
 from darc.views.style import Style
 
-_MOST_REACHED = 500
-"""Functions that are taken where the program works: most of what these call is not."""
-
 _MOST_FILES = 4
 """That are named for an address that several may have."""
-
-_DONE_BY_LOOPS = frozenset(
-    "send sendto sendmsg sendmmsg write writev pwrite pwrite64 pwritev pwritev64 fsync fdatasync "
-    "pread pread64 preadv preadv64 open open64 openat openat64 close unlink rename ftruncate "
-    "ftruncate64".split()
-)
-"""Functions of the C library that are timed as well where a loop calls them that never returns:
-they do something, and wait for nothing that comes next."""
-
-
-@dataclass(frozen=True)
-class Members:
-    """Many functions at once, as ``text`` was typed. ``analysis`` is told which of them cannot be
-    timed."""
-
-    text: str
-    patterns: tuple[Pattern, ...]
-    analysis: Callable[..., Analysis]
-    of_processes: str | None = None
-    """The command, where that looks at what is counted while it runs."""
-    looks_at_stacks: bool = False
-    """Whether of too many those come first that are under way now, and what these call."""
-    places: tuple[int, ...] | None = None
-    """Addresses in functions: where they are given, these and what they call are meant, in whatever
-    file, and no pattern."""
-    takes_unnamed: bool = False
-    """Whether functions of the program's own file without symbols are among them."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +50,9 @@ class Request:
     analysis: Callable[[Subject], Analysis]
     resumed: Stored | None = None
     """The session that it goes on with."""
-    members: Members | None = None
-    """Of many functions: which ones. Then ``function`` is what to wait for before ``run``."""
+    finder: Finder | None = None
+    """What tells what it is of, where that is not the function. Then ``function`` is what to wait
+    for before ``run``."""
     way: Way | None = None
     """How latencies are collected, where that is a way of its own."""
     verb: str = "analyses"
@@ -111,7 +77,7 @@ class Request:
     @property
     def spec(self) -> str:
         """What it is called."""
-        return self.function if self.members is None else self.members.text
+        return self.function if self.finder is None else self.finder.text
 
 
 def check_file(
@@ -136,8 +102,8 @@ def check_file(
         if segment is not None and (why := why_none(image, address)) is not None:
             raise UsageError(why)
         return replace(request, is_of_file=segment is not None), None
-    if (members := request.members) is not None and not members.takes_unnamed:
-        naming.check_patterns(members.patterns, Path(path), progress)
+    if request.finder is not None:
+        naming.check_patterns(request.finder.named, Path(path), progress)
     if function.startswith("*") or (function == "main" and image.unnamed_main is not None):
         return request, None
     missing = naming.missing(target, function, Path(path), progress)
@@ -240,74 +206,6 @@ def find_start(
         if entry is None or not program.is_code(entry):
             raise
         return entry
-
-
-def find_members(
-    program: Program,
-    debuggee: Debuggee,
-    target: Target,
-    members: Members,
-    progress: Callable[[str], None] = lambda _: None,
-) -> Chosen:
-    """The functions of a set: of too many those that are under way and what these call, then those
-    that are called from the most places. ``progress`` is told what is done.
-
-    Raises:
-        NotFoundError: a pattern means none.
-        UnsupportedError: there are no sets here.
-    """
-    if members.of_processes is not None:
-        check_read(members.of_processes, debuggee)
-    if (why := SetCollector.problem(debuggee)) is not None:
-        raise UnsupportedError(why)
-    entry = debuggee.entry()
-    own = None if entry is None else program.module_at(entry)
-    active = functools.cache(functools.partial(under_way, program, target))
-    if members.places is not None:
-        progress("looks for functions where the program works")
-        places = members.places or active()
-        return _whole(program, Chosen(tuple(reached(program, places, _MOST_REACHED))))
-    unnamed = members.takes_unnamed
-    first = own or program.first_file
-    chosen = choose(
-        program, target, patterns=members.patterns, own=first, progress=progress, unnamed=unnamed
-    )
-    elsewhere = chosen.elsewhere
-    chosen = most_called(
-        program,
-        chosen,
-        most=MOST_FUNCTIONS,
-        progress=progress,
-        active=active if debuggee.sees_all_threads else tuple,
-    )
-    if members.looks_at_stacks and own is not None:
-        loops = called_by_loops(program, active(), own, _DONE_BY_LOOPS)
-        chosen = _with_others(chosen, loops)
-    chosen = _whole(program, chosen) if unnamed else chosen
-    return replace(chosen, elsewhere=elsewhere)
-
-
-def told_of_modules(elsewhere: Sequence[str]) -> list[str]:
-    """What to say of functions that a set is without, as a kernel's modules have them."""
-    if not elsewhere:
-        return []
-    more = len(elsewhere) - _MOST_FILES
-    which = ", ".join(elsewhere[:_MOST_FILES]) + (f" and {more} others" if more > 0 else "")
-    return [f"modules have more: {which}"]
-
-
-def _whole(program: Program, chosen: Chosen) -> Chosen:
-    """Without the parts of functions that a compiler has split off."""
-    whole = tuple(one for one in chosen.functions if program.outlines.may_be_function(one.address))
-    return replace(chosen, functions=whole) if whole else chosen
-
-
-def _with_others(chosen: Chosen, others: Sequence[Function]) -> Chosen:
-    """With ``others`` in place of the last ones, where there are too many with them."""
-    room = MOST_FUNCTIONS - len(others)
-    taken, rest = chosen.functions[:room], chosen.functions[room:]
-    why = too_many(MOST_FUNCTIONS)
-    return Chosen((*taken, *others), (*chosen.left_out, *((function, why) for function in rest)))
 
 
 def _live_address(program: Program, debuggee: HasCode, function: str) -> str:

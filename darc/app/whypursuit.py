@@ -13,11 +13,12 @@ import math
 import time
 from collections.abc import Callable
 
-from darc.analyses.why import SuspectCauses, SuspectProfiles
+from darc.analyses.why import DONE_BY_LOOPS, SuspectCauses, SuspectProfiles
 from darc.analyses.whyanswer import answer_to
-from darc.app.finding import Members, Request
+from darc.app.finding import Request
 from darc.app.pursuit import Pursuit
 from darc.code.patterns import parse_patterns
+from darc.collectors.setmembers import Members
 from darc.model.errors import DarcError
 from darc.model.ftree import Function
 from darc.model.functionset import FunctionSet
@@ -68,11 +69,10 @@ class WhyPursuit(Pursuit):
     def first(self) -> Request:
         """What comes first: profiles of the program's own functions."""
         return self._profiles(
-            functools.partial(
-                Members,
+            Members(
                 WHOLE_PROGRAM,
                 tuple(parse_patterns("*")),
-                looks_at_stacks=True,
+                done_by_loops=DONE_BY_LOOPS,
                 takes_unnamed=True,
             ),
             min(self._seconds, self._left),
@@ -80,23 +80,18 @@ class WhyPursuit(Pursuit):
 
     def _further(self, places: tuple[int, ...]) -> Request:
         """What comes behind that where the program works elsewhere, at these ``places``."""
-        members = functools.partial(Members, WHERE_IT_WORKS, (), places=places)
-        return self._profiles(members, self._rest)
+        return self._profiles(Members(WHERE_IT_WORKS, (), places=places), self._rest)
 
-    def _profiles(self, members: Callable[..., Members], seconds: float) -> Request:
+    def _profiles(self, members: Members, seconds: float) -> Request:
         """Of these ``members``, with a part of the ``seconds`` that there are."""
-        chosen = members(
-            analysis=functools.partial(SuspectProfiles, limit=PROFILE_PART * seconds),
-            of_processes="why",
-        )
         left = None if self._parameters.max_time is None else self._left
         parameters = dataclasses.replace(self._parameters, on_finish=OnFinish.STOP, max_time=left)
         return Request(
             "why",
             "main",  # before it runs
             parameters,
-            chosen.analysis,
-            members=chosen,
+            functools.partial(SuspectProfiles, limit=PROFILE_PART * seconds),
+            finder=members,
             verb="times",
             replaces_finished=True,
             stops_unseen=True,

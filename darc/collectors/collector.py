@@ -132,6 +132,9 @@ class Collector(ABC):
         """What is there for the next analysis: of one that leaves nothing, what it has found."""
         return self._remains
 
+    is_of_one: ClassVar[bool] = True
+    """Whether it times calls of the one function that the user has named."""
+
     outlives: ClassVar[bool] = False
     """Whether what was counted can be read when the program is gone."""
 

@@ -16,6 +16,7 @@ from darc.collectors.setcount import SetCounting
 from darc.collectors.walkcount import Windows
 from darc.collectors.walkstacks import Stacks
 from darc.model.ftree import Function
+from darc.model.leftout import LeftOut
 
 
 class TimesSets(ABC):
@@ -24,6 +25,8 @@ class TimesSets(ABC):
     pads: MemberPads
     """Their probes, since the collector's ``install``."""
     counting: SetCounting
+    left_out: tuple[tuple[Function, LeftOut], ...] = ()
+    """Functions that were not taken into the set, and why."""
 
     @property
     @abstractmethod

@@ -24,6 +24,7 @@ from darc.collectors.setcount import SetCounting
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import DarcError, UnsupportedError
 from darc.model.ftree import Function
+from darc.model.leftout import LeftOut
 from darc.pads.displacing import MAY_FAULT
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
@@ -44,16 +45,24 @@ _LOSSES = {
 class SetCollector(PadCollector, TimesSets):
     """Entry pads at the functions of a set, in a process."""
 
+    is_of_one = False
     _loss_texts = LOSSES | _LOSSES
     # Calls that are under way at a stop are dropped, and counted where they return.
     _measures_over_stops = False
 
     @classmethod
     def of(
-        cls, functions: Sequence[Function], *, runs: bool, progress: Callable[[str], None]
+        cls,
+        functions: Sequence[Function],
+        *,
+        left_out: Sequence[tuple[Function, LeftOut]],
+        runs: bool,
+        progress: Callable[[str], None],
     ) -> Way:
         """How one for these ``functions`` is made; see there."""
-        make = functools.partial(cls, functions=functions, runs=runs, progress=progress)
+        make = functools.partial(
+            cls, functions=functions, left_out=left_out, runs=runs, progress=progress
+        )
         return Way(cls, make)
 
     @staticmethod
@@ -68,14 +77,17 @@ class SetCollector(PadCollector, TimesSets):
         assignment: Assignment,
         functions: Sequence[Function],
         *,
+        left_out: Sequence[tuple[Function, LeftOut]] = (),
         runs: bool = False,
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``functions`` are at most :data:`MOST_FUNCTIONS`, those that matter most first. Of a
-        program that ``runs`` already, and may have work to do, the pads of many are made while it
-        does: see :meth:`put_in`. ``progress`` is told what is done before."""
+        """``functions`` are at most :data:`MOST_FUNCTIONS`, those that matter most first; others
+        were ``left_out`` before, each for a reason. Of a program that ``runs`` already, and may
+        have work to do, the pads of many are made while it does: see :meth:`put_in`. ``progress``
+        is told what is done before."""
         super().__init__(assignment)
         self._functions = tuple(functions)
+        self.left_out = tuple(left_out)
         self._runs = runs
         self._progress = progress
         self._is_in = False

@@ -52,9 +52,10 @@ class WalkCollector(SetCollector, Walks):
 
     @staticmethod
     def problem(debuggee: Debuggee) -> str | None:
-        if not debuggee.is_readable_while_it_runs:
-            return f"'darc walk' {debuggee.nature.why_unread}"
-        return SetCollector.problem(debuggee)
+        why = SetCollector.problem(debuggee)
+        if why is None and not debuggee.is_readable_while_it_runs:
+            why = f"'darc walk' {debuggee.nature.why_unread}"
+        return why
 
     def __init__(self, assignment: Assignment, goes_below: bool) -> None:
         """``goes_below`` says that the walk begins with a function whose own calls are timed as

@@ -107,10 +107,7 @@ class Account:
         return [
             *(text for text in not_called if text is not None),
             *cut_short(
-                session.collector.cut_short,
-                in_peak=in_peak,
-                is_searching=session.analysis.is_searching,
-                spec=self._spec,
+                session.collector.cut_short, lambda count: session.analysis.lacks(count, figures)
             ),
             *stopped_for_files(self._cut_by_files, in_peak=in_peak, spec=self._spec),
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from darc.code.program import Program
 from darc.model.errors import TargetError
@@ -55,16 +55,10 @@ def stopped_for_files(count: int, *, in_peak: int, spec: str) -> list[str]:
     ]
 
 
-def cut_short(count: int, *, in_peak: int, is_searching: bool, spec: str) -> list[str]:
-    """That stops for the user have kept ``count`` calls of ``spec`` from being measured; said in
-    words where that is more than the ``in_peak`` calls that the search rests on."""
+def cut_short(count: int, lacks: Callable[[int], str]) -> list[str]:
+    """That stops for the user have kept ``count`` calls from being measured, and what the analysis
+    ``lacks`` by that."""
     if not count:
         return []
     many = f"{count} calls were" if count > 1 else "1 call was"
-    text = f"{many} not measured: the program stopped for you in the middle"
-    if count > in_peak and is_searching:
-        text += (
-            f", more than the {in_peak} in the peak that were: with fewer stops inside "
-            f"{spec} the search goes on"
-        )
-    return [text]
+    return [f"{many} not measured: the program stopped for you in the middle{lacks(count)}"]

@@ -131,7 +131,7 @@ class Session:
             changed=changed,
         )
         """What becomes of it at the user's stops."""
-        self._takes_copies = way is None
+        self._is_of_one = way is None or way.collector.is_of_one
         self._taken_out: list[str] = []
         """What is to say of what an earlier debugger had left."""
         self.analysis: Analysis
@@ -153,7 +153,7 @@ class Session:
         if not code.parts:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
         copies: list[str] = []
-        if self._takes_copies:
+        if self._is_of_one:
             copies = Lookup(self.program, self._target).private_copies(self._entry, live=True)
         if copies:
             self.account.unless_called = f"{self.spec} was not called{instead(copies)}"
@@ -279,8 +279,7 @@ class Session:
             try:
                 outcome = self.ways_out.unless_damaged(self._decide, Outcome.STOP)
             except DarcError as error:
-                self.note(f"the search ended early: {error}")
-                self.analysis.fail()
+                self.analysis.fail(str(error))
                 outcome = self.ways_out.found()
             if outcome is Outcome.CONTINUE:
                 self.background.goes_on()

@@ -345,6 +345,10 @@ def parts() -> frozenset[str]:
 SEAMS = {"darc.analyses.analysis", "darc.analyses.question", "darc.views.parts.part"}
 """What stands between these and single analyses."""
 
+NAMES_ONE = {"key", "analysis", "command"}
+"""What tells which analysis one is: its own name, or the command that has begun it. Whoever
+compares that with a word knows one."""
+
 ENDINGS = {"NO_PEAK", "FOUND", "MAX_DEPTH"}
 """How far a descent alone can be."""
 
@@ -352,16 +356,44 @@ SHOWING = "darc/views/"
 """Who has words for these."""
 
 
+def collectors_of_one() -> set[str]:
+    """Those that count for one analysis alone, as the page groups them."""
+    (names,) = [names for group, names in groups("collectors") if group == "many functions"]
+    return {f"darc.collectors.{name}" for name in names}
+
+
+def told_by_name(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Where the name of an analysis is compared with a word."""
+    sides: list[ast.AST]
+    match node:
+        case ast.Compare(left=left, comparators=others):
+            sides = [left, *others]
+        case ast.Match(subject=subject, cases=cases):
+            sides = [subject, *(one.pattern for one in cases)]
+        case _:
+            return
+    is_word = any(
+        isinstance(part, ast.Constant) and isinstance(part.value, str)
+        for side in sides
+        for part in ast.walk(side)
+    )
+    for side in sides:
+        if is_word and isinstance(side, ast.Attribute) and side.attr in NAMES_ONE:
+            yield side.lineno, ast.unparse(side)
+
+
 def of_one_analysis(file: Path, tree: ast.Module) -> Iterator[str]:
-    """What a file imports that is one analysis's own."""
+    """What a file imports that is one analysis's own, or how it tells one from others."""
     own = (*parts(), "darc.analyses.", "darc.views.parts.", "darc.saved.sets")
     own += ("darc.saved.descents", "darc.saved.kept", "darc.saved.waits")
     own += tuple(module_name(Path(name)) for name in OF_ONE if name.endswith(".py"))
+    own += tuple(sorted(collectors_of_one()))
     for one in imports_in(file, tree):
         is_seam = any(one.name == seam or one.name.startswith(f"{seam}.") for seam in SEAMS)
         if one.name.startswith(own) and not is_seam:
             yield str(one)
     for node in walk(tree):
+        yield from (f"{file}:{line} asks {what}" for line, what in told_by_name(node))
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Status":
             is_ending = node.attr in ENDINGS and not str(file).startswith(SHOWING)
             if is_ending and file != Path("darc/model/status.py"):
@@ -386,6 +418,13 @@ def test_what_is_for_all_analyses_knows_no_particular_one() -> None:
         "def f():\n    from darc.saved import sets",
         "from darc.app.whypursuit import WhyPursuit",
         "analysis.status is Status.NO_PEAK",
+        "from darc.collectors.set_collector import SetCollector",
+        "def f():\n    from darc.collectors import walk_collector",
+        "from darc.collectors.manyduties import TimesSets",
+        "session.analysis.key == 'walk'",
+        "if 'why' != request.command: pass",
+        "stored.analysis in ('profile', 'why')",
+        "match analysis.key:\n    case 'walk': pass",
     ],
 )
 def test_who_knows_a_particular_analysis_is_noticed(text: str) -> None:

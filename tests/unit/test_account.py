@@ -30,7 +30,7 @@ class Session:
             cut_short=0,
             open_calls=SimpleNamespace(running=lambda: self.running),
         )
-        self.analysis = SimpleNamespace(is_searching=False)
+        self.analysis = SimpleNamespace(lacks=lambda *_: "")
 
 
 @pytest.fixture

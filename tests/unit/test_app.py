@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from darc.analyses.rootcauses import RootCauses
 from darc.app import commands
 from darc.app.app import App
+from darc.app.finding import Request
+from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.collectors.breakpoints import BreakpointCollector
+from darc.collectors.collector import Way
+from darc.collectors.finder import Finder, Found, Scene
+from darc.collectors.set_collector import SetCollector
 from darc.debuggee.nature import Nature
 from darc.debuggee.process import PROCESS
 from darc.debuggee.process_pads import ProcessPads
-from darc.model.errors import NotFoundError, TargetError, UsageError
+from darc.model.errors import DarcError, NotFoundError, TargetError, UsageError
 from darc.model.status import Status
 from darc.target.target import Journal, Target
 from kgdb.debuggee import KERNEL
@@ -132,6 +139,49 @@ def test_from_start_to_the_answer(user: User) -> None:
     assert "w" in user.said
     assert not user.app.is_busy
     assert user.is_clean
+
+
+class Slow(Finder):
+    """Of an analysis that asks nobody which function it is of."""
+
+    text = "what is slow"
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+
+    def find(self, scene: Scene) -> Found:
+        return Found(self.code.symbols["g"], Way(BreakpointCollector), ["w is left alone"])
+
+
+def test_an_analysis_brings_what_tells_what_it_is_of(user: User) -> None:
+    """Nothing here knows its finder, nor what it looks for."""
+    finder = Slow(user.machine.code)
+    user.app.analyse(Request("slow", "main", user.app.parameters, RootCauses, finder=finder))
+    session = user.app.session
+    assert session is not None
+    assert session.root.function.name == "g"
+    assert session.spec == "what is slow"
+    assert user.said.startswith("darc: w is left alone\n")
+    assert "w is left alone" in user.app.snapshot().notes
+
+
+@pytest.mark.parametrize("own", [None, Way(BreakpointCollector), Way(SetCollector)])
+def test_copies_are_looked_for_where_one_function_was_named(
+    user: User, own: Way | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where its calls are counted in a way of the analysis's own."""
+    copies: list[int] = []
+
+    def private_copies(_: Lookup, entry: int, *, live: bool) -> list[str]:
+        copies.append(entry)
+        return []
+
+    monkeypatch.setattr(Lookup, "private_copies", private_copies)
+    at = user.machine.code.symbols["f"]
+    request = Request("start", f"*{at:#x}", user.app.parameters, RootCauses, way=own)
+    with contextlib.suppress(DarcError):  # there are no pads here
+        user.app.analyse(request)
+    assert bool(copies) == (own is None or own.collector is not SetCollector)
 
 
 def test_stop_takes_every_probe_out(user: User) -> None:

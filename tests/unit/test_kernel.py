@@ -11,7 +11,6 @@ from typing import cast
 import pytest
 
 from darc.app.completing import functions_beginning
-from darc.app.finding import told_of_modules
 from darc.code.architecture import Site
 from darc.code.debug_file import DebugFile
 from darc.code.elf import Image as ElfImage
@@ -20,6 +19,7 @@ from darc.code.headers import Headers
 from darc.code.lookup import Lookup
 from darc.code.modules import Module
 from darc.code.patterns import choose, parse_patterns
+from darc.collectors.setmembers import told_of_modules
 from darc.model.errors import FormatError, TargetError, UnsupportedError
 from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function
 from darc.target.target import Target

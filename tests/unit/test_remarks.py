@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from darc.analyses.rootcauses import with_fewer_stops
 from darc.session.remarks import cut_short, stopped_for_files
 
 ONE = "1 call was not measured: the program stopped for you in the middle"
@@ -21,7 +22,10 @@ MORE = ", more than the 2 in the peak that were: with fewer stops inside serve t
     ],
 )
 def test_calls_that_were_cut_short(count: int, is_searching: bool, told: list[str]) -> None:
-    assert cut_short(count, in_peak=2, is_searching=is_searching, spec="serve") == told
+    def lacks(missed: int) -> str:
+        return with_fewer_stops(missed, 2, "serve") if is_searching else ""
+
+    assert cut_short(count, lacks) == told
 
 
 @pytest.mark.parametrize(

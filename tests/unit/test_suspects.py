@@ -17,6 +17,7 @@ from darc.analyses.whyanswer import idle_in
 from darc.app.whypursuit import WhyPursuit
 from darc.code.callers import CallCounts
 from darc.collectors.set_collector import MOST_FUNCTIONS
+from darc.collectors.setmembers import Members
 from darc.model.ftree import Cause, Decision, Ending, Fnode, RootCausePath, Totals, Unclear
 from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import FunctionSet
@@ -773,8 +774,8 @@ def test_where_the_work_is_elsewhere_that_is_profiled_once() -> None:
     pursuit = profiled(nothing, (4096, 8192))
     following = pursuit.next()
     assert following is not None
-    members = following[1].members
-    assert members is not None
+    members = following[1].finder
+    assert isinstance(members, Members)
     assert members.places == (4096, 8192)
     take_profiles(pursuit, profiles(nothing, (4096,)))
     assert pursuit.next() is None

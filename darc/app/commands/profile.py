@@ -8,9 +8,10 @@ from darc.analyses.functionset import FunctionProfiles
 from darc.app.commands.command import Actions, Command, Option, Parsed, Value
 from darc.app.commands.filenames import files
 from darc.app.commands.start import functions
-from darc.app.finding import Members, Request
+from darc.app.finding import Request
 from darc.app.options import Typed
 from darc.code.patterns import parse_patterns
+from darc.collectors.setmembers import Members
 from darc.model.errors import UsageError
 from darc.model.functionset import TOP
 from darc.model.profile import longer_time
@@ -64,7 +65,7 @@ def _profile(app: Actions, parsed: Parsed) -> None:
             "main",  # before it runs
             app.parameters,
             analysis,
-            members=Members(" ".join(texts), tuple(parse_patterns(texts)), analysis),
+            finder=Members(" ".join(texts), tuple(parse_patterns(texts))),
             verb="profiles",
             replaces_finished=True,
         )

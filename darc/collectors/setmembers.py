@@ -1,0 +1,118 @@
+"""Which functions a set has: those that patterns mean, or those where the program works.
+
+Of too many those come first that are under way and what these call, then those that are called from
+the most places.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from darc.code.callers import called_by_loops, most_called, reached
+from darc.code.patterns import Chosen, Pattern, choose
+from darc.code.program import Program
+from darc.code.stacks import under_way
+from darc.collectors.finder import Finder, Found, Scene
+from darc.collectors.set_collector import MOST_FUNCTIONS, SetCollector
+from darc.model.errors import UnsupportedError, UsageError
+from darc.model.ftree import Function
+from darc.model.leftout import too_many
+
+_MOST_REACHED = 500
+"""Functions that are taken where the program works: most of what these call is not."""
+
+_MOST_FILES = 4
+"""Modules of a kernel's that are named."""
+
+
+@dataclass(frozen=True)
+class Members(Finder):
+    """The functions of a set, as ``text`` was typed."""
+
+    text: str
+    patterns: tuple[Pattern, ...]
+    done_by_loops: frozenset[str] = frozenset()
+    """What functions are called in libraries that are timed as well where a loop of the program's
+    own calls them that never returns."""
+    places: tuple[int, ...] | None = None
+    """Addresses in functions: where they are given, these and what they call are meant, in whatever
+    file, and no pattern."""
+    takes_unnamed: bool = False
+    """Whether functions of the program's own file without symbols are among them."""
+
+    @property
+    def named(self) -> Sequence[Pattern]:
+        return () if self.takes_unnamed else self.patterns
+
+    def find(self, scene: Scene) -> Found:
+        """Raises NotFoundError: a pattern means none; UnsupportedError: there are no sets here."""
+        if (why := SetCollector.problem(scene.debuggee)) is not None:
+            raise UnsupportedError(why)
+        chosen = self.choose(scene)
+        if not chosen.functions:
+            raise UsageError(f"{self.text}: {chosen.left_out[0][1].text}")
+        way = SetCollector.of(
+            chosen.functions,
+            left_out=chosen.left_out,
+            runs=scene.runs,
+            progress=scene.progress,
+        )
+        notes = told_of_modules(chosen.elsewhere)
+        return Found(chosen.functions[0].address, way, notes)
+
+    def choose(self, scene: Scene) -> Chosen:
+        """Those that are timed, and those that are not. Raises NotFoundError."""
+        program, progress = scene.program, scene.progress
+        active = functools.cache(functools.partial(under_way, program, scene.target))
+        if self.places is not None:
+            progress("looks for functions where the program works")
+            places = self.places or active()
+            return _whole(program, Chosen(tuple(reached(program, places, _MOST_REACHED))))
+        entry = scene.debuggee.entry()
+        own = None if entry is None else program.module_at(entry)
+        chosen = choose(
+            program,
+            scene.target,
+            patterns=self.patterns,
+            own=own or program.first_file,
+            progress=progress,
+            unnamed=self.takes_unnamed,
+        )
+        elsewhere = chosen.elsewhere
+        chosen = most_called(
+            program,
+            chosen,
+            most=MOST_FUNCTIONS,
+            progress=progress,
+            active=active if scene.debuggee.sees_all_threads else tuple,
+        )
+        if own is not None and self.done_by_loops:
+            loops = called_by_loops(program, active(), own, self.done_by_loops)
+            chosen = _with_others(chosen, loops)
+        chosen = _whole(program, chosen) if self.takes_unnamed else chosen
+        return replace(chosen, elsewhere=elsewhere)
+
+
+def told_of_modules(elsewhere: Sequence[str]) -> list[str]:
+    """What to say of functions that a set is without, as a kernel's modules have them."""
+    if not elsewhere:
+        return []
+    more = len(elsewhere) - _MOST_FILES
+    which = ", ".join(elsewhere[:_MOST_FILES]) + (f" and {more} others" if more > 0 else "")
+    return [f"modules have more: {which}"]
+
+
+def _whole(program: Program, chosen: Chosen) -> Chosen:
+    """Without the parts of functions that a compiler has split off."""
+    whole = tuple(one for one in chosen.functions if program.outlines.may_be_function(one.address))
+    return replace(chosen, functions=whole) if whole else chosen
+
+
+def _with_others(chosen: Chosen, others: Sequence[Function]) -> Chosen:
+    """With ``others`` in place of the last ones, where there are too many with them."""
+    room = MOST_FUNCTIONS - len(others)
+    taken, rest = chosen.functions[:room], chosen.functions[room:]
+    why = too_many(MOST_FUNCTIONS)
+    return Chosen((*taken, *others), (*chosen.left_out, *((function, why) for function in rest)))
