@@ -21,6 +21,7 @@ from darc.model.leftout import CALLED_OFF, NO_TIME, LeftOut
 from darc.pads.areas import Area
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
+from darc.pads.processor import NO_ROOM
 from darc.pads.returns import ReturnLandings
 from darc.target.memory import Read, Write
 
@@ -158,7 +159,7 @@ class MemberPads(LooksAhead):
                 return code
             area = self._foothold.area_for(at, at + 1)
             if area is None:
-                return "no room for a pad within 2 GiB of it"
+                return NO_ROOM
             pool = self._pools.one_for(area, at, self.functions)
             return self._installer.prepare_member(number, code, pool)
         except TargetError as error:

@@ -76,6 +76,8 @@ class PadWriter(Protocol[Own_contra]):
     """Pads live in one aligned sector of this many bytes each."""
     NEAR: int
     """How far a jump reaches, in bytes, with room for the instruction itself."""
+    NO_ROOM: str
+    """Why there is no pad for a place where no memory is that near, for the user."""
 
     def call_pad(
         self,

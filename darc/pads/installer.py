@@ -1,6 +1,7 @@
 """What darc has put into the program, and how every bit of it is taken out again.
 
-The installer owns each patched place with the bytes that stood there. :meth:`PadInstaller.remove`
+The installer owns each patched place with the bytes that stood there; a
+:class:`~darc.pads.padmaker.PadMaker` makes what is put in. :meth:`PadInstaller.remove`
 restores the code byte for byte and puts the program's own return addresses back on its stacks; the
 pads stay in their :class:`~darc.pads.foothold.Foothold`, as a thread may still be on its way
 through one.
@@ -16,20 +17,15 @@ from darc.agent import compiled
 from darc.code.architecture import FunctionCode, Site
 from darc.code.landmarks import landmarks_of
 from darc.code.notrace import why_notrace
-from darc.code.processor import (
-    PATCH_LENGTH,
-    SHORT_JUMP,
-)
 from darc.code.program import Program
-from darc.code.relays import Relay, relays
 from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import CallKind, Function
 from darc.pads import processor as pads
 from darc.pads import returns
-from darc.pads.areas import Area
 from darc.pads.displacing import USERS, Displacing
 from darc.pads.foothold import Foothold
 from darc.pads.guardpads import GuardPads, LandmarksOf
+from darc.pads.padmaker import PadMaker
 from darc.pads.patching import Patch, Patcher
 from darc.pads.restoring import restore_stacks
 from darc.pads.returns import Replaced, ReturnLandings
@@ -67,6 +63,7 @@ class PadInstaller:
         """Whether return addresses that lead to landings may stand anywhere in memory: the program
         has run with landings since that was looked through."""
         self._displacing = Displacing(target, program)
+        self._maker = PadMaker(program, foothold, self._displacing, self._all)
         self.tables = foothold.tables
         self.patcher = Patcher(target, program, foothold.tables, foothold.interrupted)
         self.guards = GuardPads(
@@ -74,11 +71,16 @@ class PadInstaller:
             program,
             self.patcher,
             landmarks,
-            make=lambda at, kind: self._entry(
+            make=lambda at, kind: self._maker.entry(
                 program.function(at), self._blob.constants[kind.value], 0
             ),
             is_f0=lambda at: self._f0 is not None and self._f0.address == at,
         )
+
+    def _all(self) -> list[Patch]:
+        """Every patch there is, but for relays."""
+        f0 = [] if self._f0 is None else [self._f0]
+        return [*f0, *self.guards.patches, *self._members.values(), *self._sites.values()]
 
     @property
     def f0_back(self) -> int:
@@ -110,7 +112,7 @@ class PadInstaller:
 
     def prepare_f0(self, code: FunctionCode) -> str | None:
         """Makes f0's entry pad; a string says why none can stand there."""
-        made = self._entry(code, self._blob.constants["DARC_F0"], 1)
+        made = self._maker.entry(code, self._blob.constants["DARC_F0"], 1)
         if isinstance(made, str):
             return made
         self._f0 = made
@@ -125,7 +127,7 @@ class PadInstaller:
         ``landings``; a string says why none can stand there."""
         kind = self._blob.constants["DARC_MEMBER"]
         try:
-            made = self._entry(code, kind, 1, landings=landings, number=number)
+            made = self._maker.entry(code, kind, 1, landings=landings, number=number)
         except TargetError as error:
             return str(error)
         if isinstance(made, str):
@@ -162,141 +164,6 @@ class PadInstaller:
         """The numbers of those that are timed."""
         return frozenset(self._members)
 
-    def _entry(
-        self,
-        code: FunctionCode,
-        kind: int,
-        timed: int,
-        *,
-        landings: ReturnLandings | None = None,
-        number: int = 0,
-    ) -> Patch | str:
-        relay: Relay | None = None
-        code = replace(code, entry=self._program.way_in(code.entry))
-        code, prologue = self._displacing.entry(code, is_timed=bool(timed))
-        if isinstance(prologue, str):
-            why = prologue
-            relay = self._relay(code.entry)
-            prologue = self._displacing.prologue(code, SHORT_JUMP, is_guard=not timed)
-            if relay is None or isinstance(prologue, str):
-                return why
-        low, high = prologue.entry, prologue.entry + prologue.length
-        area = self._foothold.area_for(low, high)
-        if area is None:
-            return "no room for a pad within 2 GiB of it"
-        foothold = self._foothold
-        is_member = kind == self._blob.constants["DARC_MEMBER"]
-        before = foothold.entered_before(prologue) if is_member and relay is None else None
-        index = foothold.new_index() if before is None else before[0]
-        address = self.tables.sites.address(index)
-        is_f0 = kind == self._blob.constants["DARC_F0"]
-        own_code = foothold.f0_code(index) if is_f0 else None
-        sieve = self._sieve() if kind == self._blob.constants["DARC_UNLOCK"] else None
-        if is_f0:
-            landings = area.landings
-
-        def make(at: int) -> pads.Pad:
-            if own_code is not None:
-                return pads.f0_pad(prologue, own_code, at)
-            return pads.entry_pad(
-                *(prologue, address, foothold.stubs, at), lands=landings is not None, sieve=sieve
-            )
-
-        try:
-            back = 0 if landings is None else None
-            origin, pad = before[1:] if before else foothold.place(area, index, back, make)
-        except pads.OutOfReachError as error:
-            return str(error)
-        if landings is None:
-            assert pad.back is not None
-            pad_back, lands = origin + pad.back, {}
-        else:
-            assert pad.body is not None
-            body = origin + pad.body
-            landings.bind(prologue.entry, body)
-            pad_back, lands = landings.callers, {"landings": landings.base, "body": body}
-        if relay is None:
-            through = None
-            patch = pads.patch_bytes(None, prologue.entry, PATCH_LENGTH, origin)
-        else:
-            through = self._lead_through(relay, area, origin, kind)
-            patch = pads.patch_short(prologue.entry, relay.address)
-        made = Patch(
-            address=prologue.entry,
-            original=prologue.original[: len(patch)],
-            bytes=patch,
-            index=index,
-            pad=origin,
-            pad_back=pad_back,
-            moved={at: origin + offset for at, offset in pad.moved.items()},
-            displaced=prologue.instructions,
-            cells={name: origin + offset for name, offset in pad.cells.items()},
-            through=through,
-        )
-        self._write_site(made, kind, timed, route_first=number, **lands)
-        return made
-
-    def _sieve(self) -> pads.Sieve:
-        constants = self._blob.constants
-        return pads.Sieve(
-            counts=self.tables.field("waiting")[0],
-            factor=constants["DARC_THREAD_HASH"],
-            shift=constants["DARC_WAIT_SHIFT"],
-        )
-
-    def _relay(self, address: int, instead_of: Patch | None = None) -> Relay | None:
-        """Where a short jump at ``address`` can go through. The relay of the patch that is to be
-        replaced is free."""
-        own = (self._f0, *self.guards.patches, *self._members.values(), *self._sites.values())
-        patches = [p for p in own if p is not None]
-        taken = [p for p in patches if p is not instead_of]
-        taken += [p.through for p in taken if p.through is not None]
-        for relay in relays(self._program, address):
-            is_free = all(relay.end <= p.address or relay.start >= p.end for p in taken)
-            if is_free and not self._displacing.user_stands_in(relay.start, relay.end):
-                return relay
-        return None
-
-    def _lead_through(self, relay: Relay, area: Area, pad: int, kind: int) -> Patch:
-        """Lets ``relay`` lead to ``pad``; ``kind`` is that of the patch that jumps there.
-
-        Raises:
-            OutOfReachError: what stood there cannot be run elsewhere.
-        """
-        origin: int | None = None
-        moved: dict[int, int] = {}
-        if relay.displaced:
-            origin, own = self._foothold.place(
-                area, None, None, lambda at: pads.relay_pad(relay, at)
-            )
-            moved = {at: origin + offset for at, offset in own.moved.items()}
-        patch = pads.patch_relay(relay, pad, origin)
-        made = Patch(
-            address=relay.start,
-            original=self._program.read(relay.start, len(patch)),
-            bytes=patch,
-            index=self._foothold.new_index(),
-            pad=pad,
-            pad_back=0,
-            moved=moved,
-            displaced=relay.displaced,
-            is_relay=True,
-        )
-        self._write_site(made, kind, 0)
-        return made
-
-    def _write_site(self, made: Patch, kind: int, timed: int, **lands: int) -> None:
-        self.tables.sites.write(
-            made.index,
-            **lands,
-            pad_back=made.pad_back,
-            kind=kind,
-            timed=timed,
-            address=made.address,
-            original=made.original,
-            length=len(made.original),
-        )
-
     def enable(self) -> None:
         """Starts to watch f0."""
         assert self._f0 is not None
@@ -325,7 +192,7 @@ class PadInstaller:
             return "it stands in its function's first bytes, where darc has another probe"
         if not self._overlaps_f0(site):
             known = self._sites.get(site.address)
-            may_relay = site.is_short and self._relay(site.address, known) is not None
+            may_relay = site.is_short and self._maker.relay(site.address, known) is not None
             problem = None if may_relay else site.problem
             return problem or self._program.patchable.site_problem(site)
         return None if site.address in self._f0_cells() else "it stands in f0's first bytes"
@@ -349,8 +216,9 @@ class PadInstaller:
             return problem
         if site.kind is CallKind.INTERRUPT:
             return self._prepare_interrupt(site)
-        in_f0 = self._overlaps_f0(site)
-        if in_f0:
+        cell = None
+        if self._overlaps_f0(site):
+            cell = self._f0_cells()[site.address]
             site = replace(
                 site, patch=site.address, displaced=(), problem=None, is_short=False, nop=0
             )
@@ -361,78 +229,22 @@ class PadInstaller:
         ):
             return known
         sectors = tuple(sorted({sector, *(known.sectors if known is not None else ())}))
-        area = self._foothold.area_for(site.patch, site.back)
-        if area is None:
-            return "no room for a pad within 2 GiB of it"
-        index = self._foothold.new_index()
-        relay = self._relay(site.address, known) if site.is_short else None
-        tail = site.kind.is_tail
-        back = 0
-        try:
-            if tail:
-                data, stubs = self.tables.sites.address(index), self._foothold.stubs
-                origin, pad = self._foothold.place(
-                    area,
-                    index,
-                    None,
-                    lambda at: pads.tail_pad(site, data, sectors=sectors, stubs=stubs, origin=at),
-                )
-            else:
-                origin, pad, back = self._place_call(
-                    area, site, index=index, sectors=sectors, is_ahead=is_ahead
-                )
-            patch, through = b"", None
-            if relay is not None:
-                kind = self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"]
-                through = self._lead_through(relay, area, origin, kind)
-                patch = pads.patch_short_site(site, relay.address)
-            elif site.nop:
-                patch = self._foothold.lead(site, origin) or b""
-                if not patch:
-                    return "the call is shorter than a jump"
-            elif not in_f0 and tail:
-                patch = pads.patch_tail(site, origin)
-            elif not in_f0:
-                patch = pads.patch_bytes(site.kind, site.patch, site.length, origin)
-        except returns.NoLandingError as error:  # each decision asks again
-            self._foothold.free_index(index)
-            return str(error)
-        except pads.OutOfReachError as error:
-            return str(error)
-        original = self._program.read(site.patch, len(patch) or site.length)
-        self.tables.sites.write(
-            index,
-            back=site.back,
-            pad_back=back,
-            kind=self._blob.constants["DARC_TAIL" if tail else "DARC_CALL"],
-            timed=1,
-            indirect=0 if site.target is not None else self.max_targets,
-            address=site.patch,
-            original=original[:16],
-            length=len(original),
-        )
-        if known is not None:  # calls through the old pad go on; what it has learned stays
-            self.deactivate(known)
-            self.tables.sites.set(known.index, route_count=0)
-            self.tables.sites.teach(index, self.tables.sites.learned(known.index))
-        made = Patch(
-            address=site.patch,
-            original=original,
-            bytes=patch,
-            index=index,
-            pad=origin,
-            pad_back=back,
-            site=site,
-            sectors=sectors,
-            moved={at: origin + offset for at, offset in pad.moved.items()},
-            cell=self._f0_cells()[site.address] if in_f0 else None,
-            through=through,
-        )
+        made = self._maker.site(site, sectors=sectors, known=known, cell=cell, is_ahead=is_ahead)
+        if isinstance(made, str):
+            return made
+        if known is not None:
+            self._replace(known, made)
         if made.cell is not None:
             made.cell_value = int.from_bytes(self._target.memory.read(made.cell, 8), "little")
         self._sites[site.address] = made
         self._sure.add(site.address)
         return made
+
+    def _replace(self, known: Patch, made: Patch) -> None:
+        """Calls through the old pad go on; what it has learned stays."""
+        self.deactivate(known)
+        self.tables.sites.set(known.index, route_count=0)
+        self.tables.sites.teach(made.index, self.tables.sites.learned(known.index))
 
     def forget_ahead(self) -> None:
         """What was possible before may not be any more: breakpoints, files or handlers of faults
@@ -455,17 +267,6 @@ class PadInstaller:
                 self._target.journal.patches([made.place])
         return made.pad_back
 
-    def _place_call(
-        self, area: Area, site: Site, index: int, sectors: Sequence[int], is_ahead: bool
-    ) -> tuple[int, pads.Pad, int]:
-        """As the foothold's; at a stop there may be more landings where none is left."""
-        try:
-            return self._foothold.place_call(area, site, index, sectors)
-        except returns.NoLandingError:
-            if is_ahead or not self._foothold.more_for_sites(area, site.address):
-                raise
-            return self._foothold.place_call(area, site, index, sectors)
-
     def _may_prepare_ahead(self) -> bool:
         """Whether there is room for pads that nobody may need."""
         self._ahead = {address for address in self._ahead if not self._sites[address].was_active}
@@ -477,7 +278,7 @@ class PadInstaller:
         if known is not None:
             return known
         kind = self._blob.constants["DARC_INTERRUPT"]
-        made = self._entry(self._program.function(site.address), kind, 1)
+        made = self._maker.entry(self._program.function(site.address), kind, 1)
         if isinstance(made, Patch):
             made.site = site
             self._sites[site.address] = made

@@ -20,7 +20,7 @@ WRITER = cast("PadWriter", _OWN)
 CELLS: CellWriter = x86_64_cells
 WAYPOINTS: WaypointWriter = x86_64_waypoints
 
-SECTOR, NEAR = WRITER.SECTOR, WRITER.NEAR
+SECTOR, NEAR, NO_ROOM = WRITER.SECTOR, WRITER.NEAR, WRITER.NO_ROOM
 call_pad = WRITER.call_pad
 tail_pad = WRITER.tail_pad
 entry_pad = WRITER.entry_pad

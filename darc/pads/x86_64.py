@@ -61,6 +61,8 @@ SECTOR = 1 << 24
 NEAR = (1 << 31) - (1 << 16)
 """How far a jump reaches, in bytes, with room for the instruction itself."""
 
+NO_ROOM = "no room for a pad within 2 GiB of it"
+
 _NUMBERS = {
     name: number
     for number, name in enumerate(

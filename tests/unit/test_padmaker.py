@@ -1,0 +1,117 @@
+"""How a pad is made, before anybody owns it: where there is room, and through what it is led to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from darc.code.architecture import FunctionCode
+from darc.code.processor import PATCH_LENGTH, decode
+from darc.code.relays import Relay
+from darc.pads import padmaker
+from darc.pads.displacing import Displacing
+from darc.pads.padmaker import PadMaker
+from darc.pads.patching import Patch
+from darc.pads.processor import NO_ROOM
+
+ENTRY = 0x401000
+CODE = bytes.fromhex("b801000000c3")  # mov eax, 1; ret
+NEAR, FAR = ENTRY + 64, ENTRY + 96
+
+
+class Program:
+    """One function that nobody else leads into."""
+
+    mapped = SimpleNamespace(is_shared=lambda address: False)
+    patchable = SimpleNamespace(may_fault=lambda instruction: False)
+
+    def way_in(self, address: int) -> int:
+        return address
+
+    def read(self, address: int, size: int) -> bytes:
+        return CODE[address - ENTRY :][:size]
+
+    def is_code(self, address: int) -> bool:
+        return ENTRY <= address < ENTRY + len(CODE)
+
+    def is_jumped_into(self, start: int, end: int) -> bool:
+        return False
+
+
+class World:
+    """A foothold that has no area near the function, breakpoints of a user's, and patches."""
+
+    def __init__(self) -> None:
+        self.taken: list[Patch] = []
+        self.breaks: list[int] = []
+        self.indices = 0
+        foothold: Any = SimpleNamespace(
+            area_for=lambda low, high: None, new_index=self.new_index, tables=None
+        )
+        target: Any = SimpleNamespace(
+            user_breaks=SimpleNamespace(addresses=lambda: tuple(self.breaks))
+        )
+        program: Any = Program()
+        self.maker = PadMaker(
+            program, foothold, Displacing(target, program), lambda: iter(self.taken)
+        )
+
+    def new_index(self) -> int:
+        self.indices += 1
+        return self.indices
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    def relays(_program: object, _address: int) -> Iterator[Relay]:
+        return (Relay(at, at, at + PATCH_LENGTH) for at in (NEAR, FAR))
+
+    monkeypatch.setattr(padmaker, "relays", relays)
+    return World()
+
+
+def patch_at(address: int, through: Patch | None = None) -> Patch:
+    return Patch(
+        address=address,
+        original=bytes(PATCH_LENGTH),
+        bytes=bytes(PATCH_LENGTH),
+        index=1,
+        pad=0x9000,
+        pad_back=0,
+        through=through,
+    )
+
+
+def test_where_no_memory_is_in_reach_there_is_none(world: World) -> None:
+    """And nothing is taken for it."""
+    code = FunctionCode(
+        ENTRY,
+        [(ENTRY, ENTRY + len(CODE))],
+        {int(one.ip): one for one in decode(CODE, ENTRY)},
+    )
+    assert world.maker.entry(code, 1, 1) == NO_ROOM
+    assert world.indices == 0
+
+
+def test_a_relay_is_where_no_patch_is(world: World) -> None:
+    def found(instead_of: Patch | None = None) -> int | None:
+        relay = world.maker.relay(ENTRY, instead_of)
+        return None if relay is None else relay.address
+
+    assert found() == NEAR
+    near = patch_at(NEAR + 2)
+    world.taken = [near]
+    assert found() == FAR
+    assert found(near) == NEAR, "the one that is to be replaced makes room"
+    world.taken = [patch_at(ENTRY, through=patch_at(NEAR)), patch_at(FAR)]
+    assert found() is None, "others' relays are no place either"
+
+
+def test_nor_where_the_user_has_a_breakpoint(world: World) -> None:
+    world.breaks = [NEAR + 1]
+    relay = world.maker.relay(ENTRY)
+    assert relay is not None
+    assert relay.address == FAR
