@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from darc.debuggee import clock, perf, procfs, switches
+from darc.debuggee import clock, perf, procfs, switch_rings, switches
 from darc.debuggee.switches import ClockPairs, Switches
 from darc.model.offtimes import OffTimes
 from darc.model.ops import OffReason
@@ -229,7 +229,7 @@ class TestThreads:
     def test_where_events_for_all_processors_are_too_many_each_has_one(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(switches, "_MOST_EVENTS", 20)
+        monkeypatch.setattr(switch_rings, "_MOST_EVENTS", 20)
         monkeypatch.setattr(perf, "processors", lambda: list(range(100)))
         with oracle("sleep", 20) as program, Switches(program.pid) as watch:
             assert events() <= 2
@@ -239,7 +239,7 @@ class TestThreads:
             assert agree(told, offs(found), [one.off for one in told]), found
 
     def test_then_those_that_come_and_go_are_counted(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(switches, "_MOST_EVENTS", 20)
+        monkeypatch.setattr(switch_rings, "_MOST_EVENTS", 20)
         monkeypatch.setattr(perf, "processors", lambda: list(range(100)))
         with oracle("storm", 500) as program, Switches(program.pid) as watch:
             before = descriptors()
@@ -301,7 +301,7 @@ class TestOwner:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The smallest ring, and nobody empties it: more than one of each processor holds."""
-        monkeypatch.setattr(switches, "_RING_PAGES", 1)
+        monkeypatch.setattr(switch_rings, "_RING_PAGES", 1)
         count = 100 * (os.cpu_count() or 1)
         with oracle("sleep", count) as program, Switches(program.pid) as watch:
             told = program.run()
@@ -314,7 +314,7 @@ class TestOwner:
         assert 4 * sum(told_of) >= 3 * len(told_of) > 0
 
     def test_what_is_forgotten_is_unknown(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(switches, "_KEPT_BYTES", 4096)
+        monkeypatch.setattr(switch_rings, "_KEPT_BYTES", 4096)
         with oracle("sleep", 200) as program, Switches(program.pid) as watch:
             with drained(watch):
                 told = program.run()
