@@ -47,7 +47,7 @@ _TRY_OTHERWISE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINVAL)
 
 @dataclass
 class _Chunk:
-    """Records that were taken out of a ring at once."""
+    """RingRecords that were taken out of a ring at once."""
 
     begin: int
     """No record is of before that."""
@@ -59,7 +59,7 @@ class _Chunk:
     """When the ring was emptied before."""
 
 
-class Records:
+class RingRecords:
     """What was taken out of rings, up to a bound."""
 
     def __init__(self, most: int) -> None:
@@ -67,7 +67,7 @@ class Records:
         self._chunks: deque[_Chunk] = deque()
         self._size = 0
         self.forgotten = 0
-        """Records up to that time may have been dropped."""
+        """RingRecords up to that time may have been dropped."""
 
     def add(self, ring: Ring, now: int, previous: int) -> bytes:
         taken = ring.take()
@@ -115,7 +115,7 @@ Cache = dict[int, tuple[list[int], list[Switch], list[Interval]]]
 
 
 @dataclass(frozen=True)
-class Read:
+class Readings:
     """What was read for one question: of the program's threads, and of the debugger's."""
 
     records: Cache = field(default_factory=dict)
@@ -157,7 +157,7 @@ class ThreadRings:
         self._missed: set[int] = set()
         self._follows = False
         """Whether threads that are made are watched from their beginning."""
-        self.records = Records(_KEPT_BYTES)
+        self.records = RingRecords(_KEPT_BYTES)
         try:
             self._watch_all()
         except BaseException:
@@ -277,7 +277,7 @@ class TracerRing:
     debuggers. It may have none."""
 
     def __init__(self, pid: int) -> None:
-        self.records = Records(_KEPT_BYTES // 8)
+        self.records = RingRecords(_KEPT_BYTES // 8)
         self.process = 0
         self._ring: Ring | None = None
         self._tracer = procfs.tracer(pid)

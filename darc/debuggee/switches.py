@@ -23,7 +23,7 @@ from darc.debuggee.hindrances import TRACER, Hindrances
 from darc.debuggee.perf import Waking
 from darc.debuggee.quota import Quota
 from darc.debuggee.switch_history import Interval
-from darc.debuggee.switch_rings import Read, ThreadRings, TracerRing, room_for_descriptors
+from darc.debuggee.switch_rings import Readings, ThreadRings, TracerRing, room_for_descriptors
 from darc.debuggee.switchwatch import OffWatch
 from darc.debuggee.wakers import OTHER_IDS, Wakers, told, why_refused
 from darc.debuggee.whoran import WhoRan
@@ -196,12 +196,12 @@ class Switches(OffWatch):
     def off(self, calls: Sequence[tuple[int, int, int]]) -> list[OffTimes | None]:
         with self._lock:
             self.drain()
-            ids, read = self._ids(), Read()
+            ids, read = self._ids(), Readings()
             return [self._off(ids(call[0]), *call[1:], read) for call in calls]
 
     def slept(self, thread: int, since: int, end: int) -> OffTimes | None:
         with self._lock:
-            thread, read, known = self._ids()(thread), Read(), None
+            thread, read, known = self._ids()(thread), Readings(), None
             for times in _BEFORE:  # it is known from where it ran
                 known = self._slept(
                     thread, since - times * (end - since), since=since, end=end, read=read
@@ -232,7 +232,7 @@ class Switches(OffWatch):
         only = self._rings.only
         return lambda thread: thread or only
 
-    def _off(self, thread: int, start: int, end: int, read: Read) -> OffTimes | None:
+    def _off(self, thread: int, start: int, end: int, read: Readings) -> OffTimes | None:
         wakings = self._wakings(thread, start, end)
         seen = self._seen(thread, start, end=end, wakings=wakings, read=read)
         if seen is None:
@@ -247,7 +247,9 @@ class Switches(OffWatch):
             wakers,
         )
 
-    def _slept(self, thread: int, begin: int, since: int, end: int, read: Read) -> OffTimes | None:
+    def _slept(
+        self, thread: int, begin: int, since: int, end: int, read: Readings
+    ) -> OffTimes | None:
         """From ``since`` on, by what is known from ``begin`` on."""
         wakings = self._wakings(thread, begin, end)
         seen = self._seen(thread, begin, end=end, wakings=wakings, read=read)
@@ -257,7 +259,7 @@ class Switches(OffWatch):
         return OffTimes(tuple(self._in_cycles(seen, since, end)), wakers=wakers)
 
     def _seen(
-        self, thread: int, start: int, end: int, wakings: Sequence[Waking], read: Read
+        self, thread: int, start: int, end: int, wakings: Sequence[Waking], read: Readings
     ) -> tuple[history.OffTime, ...] | None:
         if not self._rings.watches(thread):
             return None
