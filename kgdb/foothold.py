@@ -104,7 +104,7 @@ class KernelFoothold(Foothold):
     def _known_entries(self) -> dict[int, tuple[int, int]]:
         """Of earlier sets, also those of other debuggers."""
         blob, size = self._blob, self._blob.sizes["darc_site"]
-        kind = blob.constants["DARC_MEMBER"]
+        kind = blob.constants.MEMBER
         if not self.tables.room.blocks or not self._pads.numbers:
             return {}
         raw = self.tables.raw(self.tables.sites.address(0), size * self._pads.numbers)
@@ -170,9 +170,9 @@ class KernelFoothold(Foothold):
         blob, tables = self._blob, self.tables
         enter, leave, end = (blob.symbols[f"darc_{part}_f0"] for part in ("enter", "leave", "end"))
         addresses = {
-            blob.constants["DARC_THE_SITE"]: tables.sites.address(index),
-            blob.constants["DARC_THE_CONTROL"]: tables.control,
-            blob.constants["DARC_THE_RECORDS"]: tables.base + tables.layout.records,
+            blob.constants.THE_SITE: tables.sites.address(index),
+            blob.constants.THE_CONTROL: tables.control,
+            blob.constants.THE_RECORDS: tables.base + tables.layout.records,
         }
         return pads.F0Code(blob.code[enter:leave], blob.code[leave:end], addresses)
 
@@ -256,11 +256,11 @@ class KernelFoothold(Foothold):
             magic = self.tables.magic
         except TargetError:
             return False
-        return magic == self._blob.constants["DARC_MAGIC"]
+        return magic == self._blob.constants.MAGIC
 
     def lost(self) -> str | None:
         try:
-            is_lost = self.tables.magic != self._blob.constants["DARC_MAGIC"]
+            is_lost = self.tables.magic != self._blob.constants.MAGIC
         except TargetError:
             is_lost = self._is_another()
         return BOOTED_ANEW if is_lost else None

@@ -85,4 +85,4 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[LeftFoothold]:
 
 
 def _magic(blob: compiled.Blob) -> bytes:
-    return blob.constants["DARC_MAGIC"].to_bytes(8, "little")
+    return blob.constants.MAGIC.to_bytes(8, "little")

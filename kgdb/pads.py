@@ -49,7 +49,7 @@ class KernelPads(PadBackend):
 
     def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
         notes = []
-        own_version = compiled.load().constants["DARC_ABI_VERSION"]
+        own_version = compiled.load().constants.ABI_VERSION
         self._found = self._left_behind()
         for left in self._found:
             if left.version != own_version:
@@ -113,7 +113,7 @@ class KernelPads(PadBackend):
         rooms: tuple[Room, ...] = ROOMS
         if room.blocks:
             rooms = rooms_down_to(room)
-        own_version = compiled.load().constants["DARC_ABI_VERSION"]
+        own_version = compiled.load().constants.ABI_VERSION
         found, self._found = self._found, None
         if found is None:
             found = self._left_behind()
@@ -173,7 +173,7 @@ class KernelPads(PadBackend):
             self._disarm.append(
                 kernel.target.breaks.set_break(foothold.symbol("darc_bell"), on_hit)
             )
-        of_set = foothold.tables.blob.constants["DARC_SET"]
+        of_set = foothold.tables.blob.constants.SET
         if self._has_limit or foothold.tables.mode == of_set:
             kernel.arm_limit(lambda: self._rung(handler))
 

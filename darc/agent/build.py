@@ -60,7 +60,8 @@ def _structures(header: str) -> dict[str, list[str]]:
     return found
 
 
-def _constants(header: str) -> list[str]:
+def constants_in(header: str) -> list[str]:
+    """Their names."""
     return re.findall(r"#define (DARC_\w+) \S", header) + re.findall(
         r"^    (DARC_\w+) = \d", header, re.M
     )
@@ -69,7 +70,7 @@ def _constants(header: str) -> list[str]:
 def _layout(header: str, work: Path) -> dict[str, object]:
     """Offsets as the compiler sees them, printed by a program made from the header."""
     lines = ['#include <stdio.h>\n#include <stddef.h>\n#include "abi.h"\nint main(void) {']
-    for constant in _constants(header):
+    for constant in constants_in(header):
         lines.append(f'printf("constant {constant} %lu\\n", (unsigned long)({constant}));')
     for name, fields in _structures(header).items():
         lines.append(f'printf("size {name} %zu\\n", sizeof(struct {name}));')

@@ -9,9 +9,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from darc.agent.constants import Constants
 from darc.model.errors import UnsupportedError
 
 ABI_VERSION = 50
+_ANOTHER = "the compiled agent is of another version: run 'make setup' again"
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Blob:
 
     code: bytes
     symbols: dict[str, int]
-    constants: dict[str, int]
+    constants: Constants
     sizes: dict[str, int]
     fields: dict[str, tuple[int, int]]
 
@@ -79,16 +81,19 @@ def load() -> Blob:
         raise UnsupportedError(
             "the compiled agent is missing: run 'make setup' in darc's folder, or reinstall darc"
         ) from None
-    blob = Blob(
+    if layout["constants"]["DARC_ABI_VERSION"] != ABI_VERSION:
+        raise UnsupportedError(_ANOTHER)
+    try:
+        constants = Constants.of(layout["constants"])
+    except KeyError:
+        raise UnsupportedError(_ANOTHER) from None
+    return Blob(
         code=code,
         symbols=layout["symbols"],
-        constants=layout["constants"],
+        constants=constants,
         sizes=layout["sizes"],
         fields={name: (place[0], place[1]) for name, place in layout["fields"].items()},
     )
-    if blob.constants["DARC_ABI_VERSION"] != ABI_VERSION:
-        raise UnsupportedError("the compiled agent is of another version: run 'make setup' again")
-    return blob
 
 
 def elf_file() -> Path:

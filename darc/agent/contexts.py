@@ -85,7 +85,7 @@ class ThreadContexts:
     @property
     def may_grow(self) -> bool:
         """Whether another table could be told to the agent."""
-        return self._control.older_count < self._blob.constants["DARC_MAX_OLDER"]
+        return self._control.older_count < self._blob.constants.MAX_OLDER
 
     def add(self, base: int, room: int) -> None:
         """From now on threads find contexts in the table at ``base``, which is all zero. Those that
@@ -148,7 +148,7 @@ class ThreadContexts:
         fields = self._blob.fields
         resolution = self._control.written_resolution or self._control.resolution
         offset, _ = fields["darc_context.bins"]
-        size = 8 * min(64 * resolution + 1, self._blob.constants["DARC_MAX_BINS"])
+        size = 8 * min(64 * resolution + 1, self._blob.constants.MAX_BINS)
         bins: dict[int, int] = {}
         count = total = dropped = 0
         for context in self.addresses():

@@ -258,7 +258,7 @@ class Control:
     def _is_plain_set(self) -> bool:
         """Whether entries of a set need not be asked any of what else may leave them out."""
         limits = self.blob.constants
-        if self.mode != limits["DARC_SET"] or self.get("thread_key") != limits["DARC_BY_STORAGE"]:
+        if self.mode != limits.SET or self.get("thread_key") != limits.BY_STORAGE:
             return False
         return bool(self.get("may_read_pointer")) and not any(map(self.get, _EXCEPTIONS))
 

@@ -60,7 +60,7 @@ class KeptOpTables:
         step = self._blob.sizes["darc_class"]
         slowest = self._blob.offset("darc_class.slowest")
         first, length = self._blob.fields["darc_class.kept"]
-        for number in range(self._blob.constants["DARC_KEPT_CLASSES"]):
+        for number in range(self._blob.constants.KEPT_CLASSES):
             row = raw[number * step : (number + 1) * step]
             entries = [(words(row[slowest : slowest + 8])[0], True)]
             entries += [(entry, False) for entry in words(row[first : first + length])]
@@ -79,10 +79,7 @@ class KeptOpTables:
             raise DamagedError
         values = blob.unpack("darc_kept", self._read(entry, head).ljust(size, b"\0"))
         limits = blob.constants
-        if (
-            values["span_count"] > limits["DARC_MAX_SPANS"]
-            or values["sum_count"] > limits["DARC_MAX_SUMS"]
-        ):
+        if values["span_count"] > limits.MAX_SPANS or values["sum_count"] > limits.MAX_SUMS:
             raise DamagedError
         start, end = values["start"], values["end"]
         spans = [KeptSpan(*row) for row in self._rows(entry + head, values["span_count"])]
@@ -122,11 +119,11 @@ class KeptOpTables:
 
     def _lost_switches(self, entry: int, count: int) -> int:
         has_sheet = count and self._sheets(entry)[-1]
-        return max(0, count - self._blob.constants["DARC_MAX_SWITCHES"]) if has_sheet else count
+        return max(0, count - self._blob.constants.MAX_SWITCHES) if has_sheet else count
 
     def _switches(self, entry: int, count: int, during: range) -> Iterator[KeptSwitch]:
         size, first = self._blob.sizes["darc_switch"], self._sheets(entry)[-1] if count else 0
-        count = min(count, self._blob.constants["DARC_MAX_SWITCHES"])
+        count = min(count, self._blob.constants.MAX_SWITCHES)
         raw = self._read(first, size * count) if first else b""
         for out, back, is_ready, after, name in struct.iter_unpack("<2Q2I16s", raw):
             if out in during and back in during and out < back:
@@ -139,7 +136,7 @@ class KeptOpTables:
         blob, found = self._blob, []
         at, length = blob.fields["darc_event.words"]
         named, _ = blob.fields["darc_event.name"]
-        count = min(count, blob.constants["DARC_MAX_EVENTS"])
+        count = min(count, blob.constants.MAX_EVENTS)
         for row in self._event_rows(entry, count) if count else ():
             event = blob.unpack("darc_event", row)
             if event["time"] not in during:
@@ -149,15 +146,15 @@ class KeptOpTables:
                 KeptEvent(
                     time=event["time"],
                     object=event["object"],
-                    is_release=event["kind"] == blob.constants["DARC_EVENT_RELEASE"],
+                    is_release=event["kind"] == blob.constants.EVENT_RELEASE,
                     what=event["what"],
                     life=event["life"] if self._control.knows_lives else 0,
-                    node=None if node == blob.constants["DARC_NO_PARENT"] else node,
+                    node=None if node == blob.constants.NO_PARENT else node,
                     frame=event["frame"],
                     stack=event["stack"],
                     words=words(row[at : at + length]),
                     name=task_name(row[named : named + 16]),
-                    is_followed=event["kind"] != blob.constants["DARC_EVENT_UNFOLLOWED"],
+                    is_followed=event["kind"] != blob.constants.EVENT_UNFOLLOWED,
                     first=event["first"],
                     held=event["held"],
                 )
@@ -165,7 +162,7 @@ class KeptOpTables:
         return sorted(found, key=lambda event: event.time)
 
     def _event_rows(self, entry: int, count: int) -> Iterator[bytes]:
-        size, each = self._blob.sizes["darc_event"], self._blob.constants["DARC_SHEET_EVENTS"]
+        size, each = self._blob.sizes["darc_event"], self._blob.constants.SHEET_EVENTS
         for number, sheet in enumerate(self._sheets(entry)[:-1]):
             rows = min(count - number * each, each)
             if sheet and rows > 0:
@@ -184,6 +181,6 @@ class KeptOpTables:
         seen = [
             words(raw[n * step : n * step + 8])[0]
             + bool(words(raw[n * step + 8 : n * step + 16])[0])
-            for n in range(self._blob.constants["DARC_KEPT_CLASSES"])
+            for n in range(self._blob.constants.KEPT_CLASSES)
         ]
         return seen[0], seen[1], self._control.not_kept, self._control.not_followed

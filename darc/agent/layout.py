@@ -188,7 +188,7 @@ def plan(blob: Blob, room: Room) -> Layout:
         "routes": sizes["darc_route"] * room.routes,
         "analysis": 4 * room.nodes,
         "record_list": 4 * room.records,
-        "code": sizes["darc_code"] * blob.constants["DARC_MAX_CODE"],
+        "code": sizes["darc_code"] * blob.constants.MAX_CODE,
         "records": sizes["darc_record"] * room.records,
         "kept": sizes["darc_kept"] * room.kept,
         "sheets": sizes["darc_sheet"] * room.sheets,
@@ -215,7 +215,7 @@ def contexts_size(blob: Blob, context_size: int, contexts: int) -> int:
 def moments_size(blob: Blob, moments: int) -> int:
     """Bytes of so many moments, their stacks, and the requests that are under way."""
     each = blob.sizes["darc_moment"] + blob.sizes["darc_words"]
-    requests = blob.sizes["darc_request"] * blob.constants["DARC_REQUESTS"]
+    requests = blob.sizes["darc_request"] * blob.constants.REQUESTS
     return moments * each + requests if moments else 0
 
 

@@ -63,7 +63,7 @@ class AgentMemory(Control):
 
     def set_landings(self, areas: Sequence[int]) -> None:
         """Tells where areas with landings begin."""
-        limit = self.blob.constants["DARC_MAX_AREAS"]
+        limit = self.blob.constants.MAX_AREAS
         if len(areas) > limit:
             raise TargetError(f"the program's code is in more than {limit} far places")
         self._write(self.field("landings")[0], struct.pack(f"<{len(areas)}Q", *areas))
@@ -73,7 +73,7 @@ class AgentMemory(Control):
         """Tells whose calls of f0 are timed: those of code in these stretches, by address; where
         there is no room for all, of those that are next to ``near``. How many there was none
         for."""
-        limit = self.blob.constants["DARC_MAX_CODE"]
+        limit = self.blob.constants.MAX_CODE
         kept = sorted(stretches, key=lambda one: 0 if near in one else abs(one.start - near))
         kept = sorted(kept[:limit], key=lambda one: one.start)
         raw = b"".join(struct.pack("<QQ", one.start, one.stop) for one in kept)
@@ -120,11 +120,11 @@ class AgentMemory(Control):
         for its first word, which may not be there; ``functions`` are the addresses of those that
         the pad of a kernel's f0 calls: ``enter`` and ``leave``."""
         layout, base, table = self.layout, self.base, thresholds(resolution)
-        limit = self.blob.constants["DARC_MAX_BINS"]
+        limit = self.blob.constants.MAX_BINS
         raw = self.blob.pack(
             "darc_control",
-            magic=self.blob.constants["DARC_MAGIC"],
-            version=self.blob.constants["DARC_ABI_VERSION"],
+            magic=self.blob.constants.MAGIC,
+            version=self.blob.constants.ABI_VERSION,
             live=base + layout.live,
             doorbell=base + layout.doorbell,
             sites=base + layout.sites,
@@ -143,7 +143,7 @@ class AgentMemory(Control):
             moment_room=layout.room.moments,
             blocks=base + layout.blocks,
             block_room=layout.room.blocks,
-            least_span=self.blob.constants["DARC_NEVER"],
+            least_span=self.blob.constants.NEVER,
             node_mask=layout.room.nodes - 1,
             record_mask=layout.record_mask,
             context_size=layout.context_size,
@@ -158,8 +158,8 @@ class AgentMemory(Control):
             resolution=resolution,
             epoch=1,
             rooms=1,
-            deadline=self.blob.constants["DARC_NEVER"],
-            wake=self.blob.constants["DARC_NEVER"],
+            deadline=self.blob.constants.NEVER,
+            wake=self.blob.constants.NEVER,
             thread_key=thread_key,
             batch=1,
             patience=(1 << 63) - 1,
@@ -223,8 +223,8 @@ class AgentMemory(Control):
             only_thread=0,
             seen=0,
             bell=0,
-            deadline=self.blob.constants["DARC_NEVER"],
-            wake=self.blob.constants["DARC_NEVER"],
+            deadline=self.blob.constants.NEVER,
+            wake=self.blob.constants.NEVER,
             exiting=0,
             lost_records=0,
             lost_contexts=0,
@@ -236,7 +236,7 @@ class AgentMemory(Control):
             lost_jumps=0,
             short_of=0,
             rooms=self.rooms + 1,
-            least_span=self.blob.constants["DARC_NEVER"],
+            least_span=self.blob.constants.NEVER,
             fast_high=0,
         )
         self.kept.forget()
@@ -265,4 +265,4 @@ class AgentMemory(Control):
         self.members.forget()
         for record in self.records.open():
             self.records.close(record["address"])
-        self.set(mode=self.blob.constants["DARC_SET"])
+        self.set(mode=self.blob.constants.SET)

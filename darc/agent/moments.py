@@ -40,14 +40,16 @@ class Moments:
         since = min(filter(None, (row[0] for row in rows)), default=0) if written > room else 0
         kept = [n for n, row in enumerate(rows) if _is_in(row[0], wanted)]
         asked = self._with_wakers([rows[number] for number in kept], set(tasks))
-        of_kinds = {blob.constants[kind] for kind in ("DARC_MOMENT_SWITCH", "DARC_MOMENT_WAKE")}
+        of_kinds = {
+            blob.constants.named(kind) for kind in ("DARC_MOMENT_SWITCH", "DARC_MOMENT_WAKE")
+        }
         has_stack = [n for n in kept if rows[n][1] in of_kinds and rows[n][3] in asked]
         stacks = self._stacks(has_stack, first + room * size)
         found = [_moment(rows[n], stacks.get(n, ())) for n in kept]
         return sorted(found, key=lambda moment: moment.time), since
 
     def _with_wakers(self, rows: list[tuple[Any, ...]], tasks: set[int]) -> set[int]:
-        wake, wakers = self._control.blob.constants["DARC_MOMENT_WAKE"], defaultdict(set)
+        wake, wakers = self._control.blob.constants.MOMENT_WAKE, defaultdict(set)
         for row in rows:
             if row[1] == wake:
                 wakers[row[3]].add(row[4])

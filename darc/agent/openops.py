@@ -96,7 +96,7 @@ class OpenOps:
         for context in self._contexts.addresses():
             raw = self._read(context, at + size)
             op, _, serial, idle = STATE.unpack_from(raw, self._contexts.state_at)
-            if not op or idle == self._blob.constants["DARC_FREE"]:
+            if not op or idle == self._blob.constants.FREE:
                 continue
             record = self._records.call(op)
             if record is None or record.serial != serial or not record.stands:
@@ -124,15 +124,15 @@ class OpenOps:
         return None if last is None or last.is_release else last
 
     def _open_record(self, record: dict[str, int]) -> OpenRecord:
-        count = record["tail_count"] & ~self._blob.constants["DARC_LEFT"]
-        count = min(count, self._blob.constants["DARC_MAX_TAILS"])
+        count = record["tail_count"] & ~self._blob.constants.LEFT
+        count = min(count, self._blob.constants.MAX_TAILS)
         at = record["address"] + self._blob.offset("darc_record.tails")
         tails = words(self._read(at, 8 * count)) if count else ()
         return OpenRecord(record["address"], record["slot"], record["start"], tuple(tails))
 
     def delay(self, operation: Operation, cycles: int) -> None:
         """All of it began so much later."""
-        never = self._blob.constants["DARC_NEVER"]
+        never = self._blob.constants.NEVER
         for record in operation.records:
             if record.start != never:
                 at = record.address + self._blob.offset("darc_record.start")

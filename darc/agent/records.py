@@ -48,8 +48,8 @@ class Records:
     def tails(self, record: Mapping[str, int]) -> list[tuple[int, int]]:
         """The tail calls in the frame of an open record: each one's node, or the number of its
         member, and when it began, less what was overhead by then."""
-        count = record["tail_count"] & ~self._blob.constants["DARC_LEFT"]
-        count = min(count, self._blob.constants["DARC_MAX_TAILS"])
+        count = record["tail_count"] & ~self._blob.constants.LEFT
+        count = min(count, self._blob.constants.MAX_TAILS)
         nodes, times = (
             record["address"] + self._blob.offset(f"darc_record.{name}")
             for name in ("tail_nodes", "tails")
@@ -68,7 +68,7 @@ class Records:
         """:meth:`open` of calls that are under way in the threads' latest calls of f0,
         found from there: where threads are told apart by their stacks there are no others, but
         those of a set. The table of records is large, and a kernel's memory far away."""
-        if self._control.get("mode") == self._blob.constants["DARC_SET"]:
+        if self._control.get("mode") == self._blob.constants.SET:
             return self.open()
         size, back = self._blob.sizes["darc_record"], functools.cache(self._back)
         found = []
@@ -77,7 +77,7 @@ class Records:
             aside = self._contexts.number(context, "aside") if op else 0
             if aside and self._record(aside, self._read(aside, size), back)["open"]:
                 at = aside
-            for _ in range(self._blob.constants["DARC_MAX_DEPTH"] if op else 0):
+            for _ in range(self._blob.constants.MAX_DEPTH if op else 0):
                 if not at:
                     break
                 raw = self._read(at, size)
@@ -147,7 +147,7 @@ class Records:
         for context in self._contexts.addresses():
             op, _, serial, _ = self._contexts.state(context)
             if op:
-                free = self._blob.constants["DARC_FREE"]
+                free = self._blob.constants.FREE
                 state = STATE.pack(0, 0, (serial + 1) & 0xFFFF_FFFF, free)
                 self._write(context + self._contexts.state_at, state)
         self._control.layout = dataclasses.replace(

@@ -86,7 +86,7 @@ class SetCounts:
         jump in a frame of ``member``, but for members below ``free``; what calls of those below
         ``idle`` take is taken out of all that they are in. No stretch: no other call counts. The
         program stands still."""
-        kept = stretches[: self._blob.constants["DARC_MAX_FROM"]] or [range(0)]
+        kept = stretches[: self._blob.constants.MAX_FROM] or [range(0)]
         raw = b"".join(struct.pack("<QQ", one.start, one.stop) for one in kept)
         self._write(self._control.field("from")[0], raw)
         self._control.set(

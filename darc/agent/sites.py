@@ -44,7 +44,7 @@ class Sites:
             control=control,
             records=self._control.base + self._control.layout.records,
             record_mask=self._control.layout.record_mask,
-            first_parent=self._blob.constants["DARC_NO_PARENT"],
+            first_parent=self._blob.constants.NO_PARENT,
             **values,
         )
         self._write(self.address(index), raw)
@@ -63,7 +63,7 @@ class Sites:
         size = self._blob.sizes["darc_site"]
         for index in range(self._control.layout.room.sites):
             if life(index):
-                self.set(index, route_count=0, first_parent=self._blob.constants["DARC_NO_PARENT"])
+                self.set(index, route_count=0, first_parent=self._blob.constants.NO_PARENT)
             else:
                 self._write(self.address(index), bytes(size))
 
@@ -90,7 +90,7 @@ class Sites:
             first, count = int(values.get("route_first", 0)), int(values["route_count"])
             self.set_routes(index, first, count, bool(values.get("timed", 1)))
         elif self._first_routes.pop(index, None) is not None:
-            self.set(index, first_parent=self._blob.constants["DARC_NO_PARENT"])
+            self.set(index, first_parent=self._blob.constants.NO_PARENT)
 
     @property
     def any_patched(self) -> bool:
@@ -159,7 +159,7 @@ class Sites:
         at, _ = self._blob.fields["darc_site.timed"]
         for index, first in self._first_routes.items():
             parent, child, _ = ways[first]
-            untimed = 0 if rows[child].timed else self._blob.constants["DARC_UNTIMED"]
+            untimed = 0 if rows[child].timed else self._blob.constants.UNTIMED
             count, timed = self._new_routes[index]
             row = _ROUTES.pack(timed, first, count, parent, child | untimed)
             self._write(self.address(index) + at, row)
@@ -171,7 +171,7 @@ class Sites:
     def _node_row(self, node: Node) -> bytes:
         first, timed = node.first_child, int(node.timed)
         if node.passes:
-            timed = self._blob.constants["DARC_PASSES"]
+            timed = self._blob.constants.PASSES
         elif node.timed and node.others_of is not None:
-            first, timed = node.others_of, self._blob.constants["DARC_OTHERS"]
+            first, timed = node.others_of, self._blob.constants.OTHERS
         return struct.pack("<4I", node.parent, first, node.child_count, timed)

@@ -58,7 +58,7 @@ class Doorbell(Summons):
     @property
     def rings_itself(self) -> bool:
         tables = self._tables
-        ringing = tables.blob.constants["DARC_RINGING"]
+        ringing = tables.blob.constants.RINGING
         return bool(tables.bell_signal) and tables.bell == ringing
 
     @property

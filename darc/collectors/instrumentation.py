@@ -145,7 +145,7 @@ class Instrumentation(Timing):
         self._used: set[int] = set()
         self._recycled: dict[int, int] = {}
         kinds = installer.tables.blob.constants
-        self._objects = {kinds[guard.value]: kind for guard, kind in _OBJECTS.items()}
+        self._objects = {kinds.named(guard.value): kind for guard, kind in _OBJECTS.items()}
         self._round = installer.tables.round  # of an earlier analysis, maybe
 
     @property
@@ -413,7 +413,7 @@ class Instrumentation(Timing):
         times = [(off.start, off.end) for op in ops for off in op.off or ()]
         kept, since = self._tables.moments.during(times, (op.thread for op in ops))
         constants = self._tables.blob.constants
-        kinds = {constants[kind.value]: kind for kind in MomentKind}
+        kinds = {constants.named(kind.value): kind for kind in MomentKind}
         moments = tuple(self._moment(one, kinds[one.kind]) for one in kept if one.kind in kinds)
         return History(moments, since)
 

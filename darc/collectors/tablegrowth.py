@@ -55,17 +55,17 @@ class TableGrowth:
         limits, short = tables.blob.constants, tables.short_of
         tables.begin_epoch()
         why: str | None = None
-        if short & limits["DARC_SHORT_OF_CONTEXTS"]:
-            short -= limits["DARC_SHORT_OF_CONTEXTS"]
+        if short & limits.SHORT_OF_CONTEXTS:
+            short -= limits.SHORT_OF_CONTEXTS
             contexts = tables.contexts.room
             why = self._more_contexts()
             if tables.contexts.room > contexts:  # their calls are soon going to want records
-                short |= limits["DARC_SHORT_OF_RECORDS"]
+                short |= limits.SHORT_OF_RECORDS
                 self._compacted = time.monotonic()
-        if short & limits["DARC_SHORT_OF_RECORDS"]:
+        if short & limits.SHORT_OF_RECORDS:
             tables.set(rooms=tables.rooms + 1)  # found or not: threads without are not to starve
-        if short & limits["DARC_SHORT_OF_RECORDS"] and self._threads_inside() <= 1:
-            short -= limits["DARC_SHORT_OF_RECORDS"]
+        if short & limits.SHORT_OF_RECORDS and self._threads_inside() <= 1:
+            short -= limits.SHORT_OF_RECORDS
             why = self._more_records() or why
         tables.set(short_of=short)  # else it is tried again: the monitor knocks
         if why is not None:

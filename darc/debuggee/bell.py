@@ -122,7 +122,7 @@ def send(pid: int, thread: int, number: int) -> None:
     :func:`problem`."""
     if problem(pid, number) is not None:
         return
-    mark = compiled.load().constants["DARC_BELL_MARK"]
+    mark = compiled.load().constants.BELL_MARK
     info = _INFO.pack(number, 0, _SI_QUEUE, os.getpid(), os.getuid(), mark).ljust(INFO_SIZE, b"\0")
     _libc().syscall(SystemCall.RT_TGSIGQUEUEINFO, pid, thread, number, info)
 
@@ -139,7 +139,7 @@ def _libc() -> ctypes.CDLL:
 
 def is_marked(code: int, value: int) -> bool:
     """Whether a signal is darc's own, by its ``si_code`` and the value that it carries."""
-    return code == _SI_QUEUE and value == compiled.load().constants["DARC_BELL_MARK"]
+    return code == _SI_QUEUE and value == compiled.load().constants.BELL_MARK
 
 
 def own_pid_for(pid: int) -> int:

@@ -214,9 +214,9 @@ def _tables_at(control: int, memory: MemoryFile) -> AgentMemory | None:
     blob = compiled.load()
     raw = memory.read(control, blob.sizes["darc_control"])
     values = blob.unpack("darc_control", raw)
-    if values["magic"] != blob.constants["DARC_MAGIC"]:
+    if values["magic"] != blob.constants.MAGIC:
         return None
-    if values["version"] != blob.constants["DARC_ABI_VERSION"]:
+    if values["version"] != blob.constants.ABI_VERSION:
         raise UnsupportedError(
             "another version of darc left its probes in the program: attach with that one and "
             "type 'darc stop'"

@@ -108,7 +108,7 @@ class ProcessFoothold(Foothold):
                 magic = int.from_bytes(memory.read(*self.tables.field("magic")), "little")
         except TargetError:
             return False
-        return magic == self._blob.constants["DARC_MAGIC"]
+        return magic == self._blob.constants.MAGIC
 
     @property
     def memory_beside(self) -> tuple[Read, Write] | None:
@@ -472,7 +472,7 @@ class ProcessFoothold(Foothold):
 
     def _add_landings(self, area: Area, low: int, high: int) -> list[ReturnLandings]:
         """To those of ``area``, while an analysis goes on."""
-        if len(self.landings) >= self._blob.constants["DARC_MAX_AREAS"]:
+        if len(self.landings) >= self._blob.constants.MAX_AREAS:
             return []
         found = self._pools.more(area, {one.base for one in area.pools}, low, high)
         area.pools = [*area.pools, *found]

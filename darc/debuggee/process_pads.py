@@ -164,7 +164,7 @@ class ProcessPads(PadBackend):
         self._target.bell.disarm()
 
     def give_sign(self, tables: AgentMemory, seconds_left: float | None) -> None:
-        never, hz = tables.blob.constants["DARC_NEVER"], clock.tsc_hz()
+        never, hz = tables.blob.constants.NEVER, clock.tsc_hz()
         now = clock.tsc_now()
         deadline = never
         if seconds_left is not None:  # a little late, as the time must be up when the agent rings

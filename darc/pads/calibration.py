@@ -66,7 +66,7 @@ class Calibration:
         nothing = self._foothold.symbol("darc_nothing")
         direct, pad = self._site(CallKind.DIRECT, nothing, 0)
         parent = self._foothold.new_index()
-        tables.sites.write(parent, pad_back=self._area.sector, kind=limits["DARC_CALL"])
+        tables.sites.write(parent, pad_back=self._area.sector, kind=limits.CALL)
 
         def measure(entry: int, node: int = 1, *, timed: bool = True) -> _Cost:
             nodes = [Node(0, 1, 3, timed=True), *[Node(0, 0, 0, timed=timed)] * 3]
@@ -81,7 +81,7 @@ class Calibration:
         def measure_kept(entry: int) -> _Cost:
             tables.set(least_span=0)
             cost = measure(entry)
-            tables.set(least_span=limits["DARC_NEVER"])
+            tables.set(least_span=limits.NEVER)
             tables.kept.forget()
             return cost
 
@@ -164,8 +164,8 @@ class Calibration:
             index,
             back=back,
             pad_back=pad_back,
-            kind=self._blob.constants["DARC_TAIL" if kind.is_tail else "DARC_CALL"],
-            indirect=self._blob.constants["DARC_MAX_TARGETS"] * (kind is CallKind.INDIRECT),
+            kind=self._blob.constants.TAIL if kind.is_tail else self._blob.constants.CALL,
+            indirect=self._blob.constants.MAX_TARGETS * (kind is CallKind.INDIRECT),
             timed=1,
             route_first=route,
             route_count=1,
@@ -186,7 +186,7 @@ class Calibration:
             0,
             lambda at: pads.entry_pad(prologue, data, stubs=stubs, origin=at, lands=lands),
         )
-        kind = self._blob.constants["DARC_MEMBER"]
+        kind = self._blob.constants.MEMBER
         if area.landings is None:
             assert pad.back is not None
             tables.sites.write(index, pad_back=origin + pad.back, kind=kind, timed=1)

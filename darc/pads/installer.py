@@ -72,7 +72,7 @@ class PadInstaller:
             self.patcher,
             landmarks,
             make=lambda at, kind: self._maker.entry(
-                program.function(at), self._blob.constants[kind.value], 0
+                program.function(at), self._blob.constants.named(kind.value), 0
             ),
             is_f0=lambda at: self._f0 is not None and self._f0.address == at,
         )
@@ -91,17 +91,17 @@ class PadInstaller:
     @property
     def max_targets(self) -> int:
         """How many targets an indirect site can learn."""
-        return self._blob.constants["DARC_MAX_TARGETS"]
+        return self._blob.constants.MAX_TARGETS
 
     @property
     def late_targets(self) -> int:
         """How many of these, the last ones, are for targets that were long in an op of the peak."""
-        return self.max_targets // self._blob.constants["DARC_LATE_TARGETS"]
+        return self.max_targets // self._blob.constants.LATE_TARGETS
 
     @property
     def max_tails(self) -> int:
         """How many tail calls, one behind the other in one frame, can be timed."""
-        return self._blob.constants["DARC_MAX_TAILS"]
+        return self._blob.constants.MAX_TAILS
 
     @property
     def max_nodes(self) -> int:
@@ -112,7 +112,7 @@ class PadInstaller:
 
     def prepare_f0(self, code: FunctionCode) -> str | None:
         """Makes f0's entry pad; a string says why none can stand there."""
-        made = self._maker.entry(code, self._blob.constants["DARC_F0"], 1)
+        made = self._maker.entry(code, self._blob.constants.F0, 1)
         if isinstance(made, str):
             return made
         self._f0 = made
@@ -125,7 +125,7 @@ class PadInstaller:
     ) -> str | None:
         """Makes the entry pad of function ``number`` of a set, whose calls come back through these
         ``landings``; a string says why none can stand there."""
-        kind = self._blob.constants["DARC_MEMBER"]
+        kind = self._blob.constants.MEMBER
         try:
             made = self._maker.entry(code, kind, 1, landings=landings, number=number)
         except TargetError as error:
@@ -277,7 +277,7 @@ class PadInstaller:
         known = self._sites.get(site.address)
         if known is not None:
             return known
-        kind = self._blob.constants["DARC_INTERRUPT"]
+        kind = self._blob.constants.INTERRUPT
         made = self._maker.entry(self._program.function(site.address), kind, 1)
         if isinstance(made, Patch):
             made.site = site

@@ -61,7 +61,7 @@ class PadMaker:
         area = self._foothold.area_for(prologue.entry, prologue.entry + prologue.length)
         if area is None:
             return pads.NO_ROOM
-        if kind == self._blob.constants["DARC_F0"]:
+        if kind == self._blob.constants.F0:
             landings = area.landings
         try:
             index, origin, pad = self._place_entry(
@@ -121,12 +121,12 @@ class PadMaker:
     ) -> tuple[int, int, pads.Pad]:
         """The pad itself: its index, its place and its code. Raises OutOfReachError."""
         foothold, constants = self._foothold, self._blob.constants
-        is_member = kind == constants["DARC_MEMBER"]
+        is_member = kind == constants.MEMBER
         before = foothold.entered_before(prologue) if is_member and is_through else None
         index = foothold.new_index() if before is None else before[0]
         address = self._tables.sites.address(index)
-        own_code = foothold.f0_code(index) if kind == constants["DARC_F0"] else None
-        sieve = self._sieve() if kind == constants["DARC_UNLOCK"] else None
+        own_code = foothold.f0_code(index) if kind == constants.F0 else None
+        sieve = self._sieve() if kind == constants.UNLOCK else None
 
         def make(at: int) -> pads.Pad:
             if own_code is not None:
@@ -143,8 +143,8 @@ class PadMaker:
         constants = self._blob.constants
         return pads.Sieve(
             counts=self._tables.field("waiting")[0],
-            factor=constants["DARC_THREAD_HASH"],
-            shift=constants["DARC_WAIT_SHIFT"],
+            factor=constants.THREAD_HASH,
+            shift=constants.WAIT_SHIFT,
         )
 
     # ---------------------------------------------------------------- at a call
@@ -166,7 +166,8 @@ class PadMaker:
             return pads.NO_ROOM
         index = self._foothold.new_index()
         relay = self.relay(site.address, known) if site.is_short else None
-        kind = self._blob.constants["DARC_TAIL" if site.kind.is_tail else "DARC_CALL"]
+        constants = self._blob.constants
+        kind = constants.TAIL if site.kind.is_tail else constants.CALL
         try:
             origin, pad, back = self._place_site(area, site, index, sectors, is_ahead=is_ahead)
             patch, through = b"", None
@@ -201,7 +202,7 @@ class PadMaker:
             pad_back=back,
             kind=kind,
             timed=1,
-            indirect=0 if site.target is not None else self._blob.constants["DARC_MAX_TARGETS"],
+            indirect=0 if site.target is not None else constants.MAX_TARGETS,
             address=site.patch,
             original=made.original[:16],
             length=len(made.original),

@@ -37,7 +37,7 @@ def clean_up(
     """
     tables.enabled = False
     sites = tables.sites.patched()
-    kinds = frozenset(tables.blob.constants[guard.value] for guard in Landmark)
+    kinds = frozenset(tables.blob.constants.named(guard.value) for guard in Landmark)
     guards = [site for site in sites if site.kind in kinds]
     others = [site for site in sites if site.kind not in kinds]
     places = [range(site.address, site.address + len(site.original)) for site in sites]

@@ -38,14 +38,14 @@ from darc.target.memory import PAGE
 from darc.target.target import Target
 
 _LIMITS = compiled.load().constants
-_COUNT = _LIMITS["DARC_LANDINGS"]
-_CELL = _LIMITS["DARC_LANDING_SIZE"]
-_ENTER = _LIMITS["DARC_LANDING_ENTER"]
-_BACK = _LIMITS["DARC_LANDING_BACK"]
-_WORDS = _LIMITS["DARC_LANDING_WORDS"]
-_BODIES = _LIMITS["DARC_LANDING_BODIES"]
-_SITES = _LIMITS["DARC_LANDING_SITES"]
-_CALLERS = _LIMITS["DARC_LANDING_CALLERS"]
+_COUNT = _LIMITS.LANDINGS
+_CELL = _LIMITS.LANDING_SIZE
+_ENTER = _LIMITS.LANDING_ENTER
+_BACK = _LIMITS.LANDING_BACK
+_WORDS = _LIMITS.LANDING_WORDS
+_BODIES = _LIMITS.LANDING_BODIES
+_SITES = _LIMITS.LANDING_SITES
+_CALLERS = _LIMITS.LANDING_CALLERS
 
 _COMMON = 64
 """Where the code is that f0's cells lead to."""
@@ -322,12 +322,12 @@ class ReturnLandings:
 
     def _first_cells(self, f0: int, back: int) -> list[int]:
         """Where the agent looks first (``claim_landing``)."""
-        product = (back * _LIMITS["DARC_HASH"] + f0) * _LIMITS["DARC_THREAD_HASH"]
+        product = (back * _LIMITS.HASH + f0) * _LIMITS.THREAD_HASH
         first, few = (
-            product % (1 << 64) >> _LIMITS["DARC_THREAD_SHIFT"],
-            _LIMITS["DARC_LANDING_FEW"],
+            product % (1 << 64) >> _LIMITS.THREAD_SHIFT,
+            _LIMITS.LANDING_FEW,
         )
-        return [_CALLERS + (first + n) % few for n in range(_LIMITS["DARC_PROBE_LIMIT"])]
+        return [_CALLERS + (first + n) % few for n in range(_LIMITS.PROBE_LIMIT)]
 
     def _raw_bodies(self) -> list[int]:
         """What f0's cells lead to."""

@@ -18,9 +18,9 @@ from darc.agent import compiled
 from darc.code.x86_64 import BREAKPOINT, PATCH_LENGTH, RETURN
 
 _LIMITS = compiled.load().constants
-_SIZE = _LIMITS["DARC_LANDING_SIZE"]
-_ENTER = _LIMITS["DARC_LANDING_ENTER"]
-_BACK = _LIMITS["DARC_LANDING_BACK"]
+_SIZE = _LIMITS.LANDING_SIZE
+_ENTER = _LIMITS.LANDING_ENTER
+_BACK = _LIMITS.LANDING_BACK
 
 _PUSH, _CALL_THROUGH = b"\xff\x35", b"\xff\x15"
 _CALL, _JUMP = b"\xe8", b"\xe9"

@@ -36,8 +36,8 @@ from tests.agent.trees import (
 )
 from tests.agent.world import Setting, Timed, World, tree_of
 
-SPANS = compiled.load().constants["DARC_MAX_SPANS"]
-SUMS = compiled.load().constants["DARC_MAX_SUMS"]
+SPANS = compiled.load().constants.MAX_SPANS
+SUMS = compiled.load().constants.MAX_SUMS
 
 
 @pytest.fixture(scope="module")

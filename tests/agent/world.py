@@ -295,7 +295,7 @@ class World:
             prologue = Prologue(entry, (first,), first.len, memory.read(entry, first.len))
             data, lands = tables.sites.address(number), function == 0
             origin, pad = place(functools.partial(_entry, prologue, data, self._stubs, lands))
-            row: dict[str, int | bytes] = {"kind": kinds["DARC_F0"]}
+            row: dict[str, int | bytes] = {"kind": kinds.F0}
             if lands:
                 assert pad.body is not None
                 body = origin + pad.body
@@ -304,7 +304,7 @@ class World:
                         "timed": 1}  # fmt: skip
             else:
                 assert pad.back is not None
-                row |= {"kind": kinds[_GUARDS[function]], "pad_back": origin + pad.back}
+                row |= {"kind": kinds.named(_GUARDS[function]), "pad_back": origin + pad.back}
             self.sites[number] = row
             patch = pads.patch_bytes(None, entry, first.len, origin)
             patches.append((entry, patch))
@@ -357,7 +357,7 @@ class World:
                 self.sites[number] = {
                     "back": site.back,
                     "pad_back": pad_back,
-                    "kind": kinds["DARC_TAIL" if is_tail else "DARC_CALL"],
+                    "kind": kinds.TAIL if is_tail else kinds.CALL,
                     "indirect": MOST_TARGETS if kind == "indirect" else 0,
                 }
                 number += 1
@@ -509,8 +509,8 @@ class _Running:
             tables.kept.keep(setting.least_span, setting.fast)
         if setting.no_callers:
             limits = world.blob.constants
-            count = limits["DARC_LANDINGS"] - limits["DARC_LANDING_CALLERS"]
-            at = AREA + limits["DARC_LANDING_WORDS"] + 8 * limits["DARC_LANDING_CALLERS"]
+            count = limits.LANDINGS - limits.LANDING_CALLERS
+            at = AREA + limits.LANDING_WORDS + 8 * limits.LANDING_CALLERS
             self._memory.write(at, struct.pack("<Q", 0x1234) * count)
         tables.enabled = True
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from darc.agent import compiled
+from darc.agent.constants import Constants
 from darc.agent.control import Words
+from darc.code.landmarks import Landmark
+from darc.model.ops import MomentKind
+from tools import agent_constants
 
 HEADER = Path(compiled.__file__).with_name("abi.h")
 
@@ -25,3 +31,20 @@ def test_words_that_are_set_by_name_are_words() -> None:
     for name in Words.__annotations__:
         _, size = fields[f"darc_control.{name}"]
         assert size in {1, 2, 4, 8, 16}, name
+
+
+def test_constants_are_those_of_the_header() -> None:
+    """So that mypy sees a name that the header does not have."""
+    assert agent_constants.FILE.read_text() == agent_constants.text(), "tools/agent_constants.py"
+    assert "MAX_TARGETS" in Constants.__annotations__
+
+
+def test_what_values_name_is_in_the_header() -> None:
+    constants = compiled.load().constants
+    for named in (*Landmark, *MomentKind):
+        assert constants.named(named.value) > 0
+
+
+def test_an_agent_that_lacks_a_constant_is_of_another_version() -> None:
+    with pytest.raises(KeyError):
+        Constants.of({"DARC_ABI_VERSION": compiled.ABI_VERSION})

@@ -53,7 +53,7 @@ class Sites:
     """Both places are patched."""
 
     def __init__(self, length: int) -> None:
-        kind = compiled.load().constants["DARC_F0"]
+        kind = compiled.load().constants.F0
         self.rows = [
             PatchedSite(0, kind, SITE, ORIGINAL[:length]),
             PatchedSite(1, kind, CAVE, b"\x90" * 5),
@@ -117,7 +117,7 @@ def test_guards_are_taken_out_behind_all_others() -> None:
     its way into a call any more that would come back to a landing."""
     patch = patch_bytes(None, SITE, 5, PADS + 64)
     memory, tables = Memory(site=patch, cave=patch_bytes(None, CAVE, 5, PADS + 128)), Tables()
-    hide = tables.blob.constants["DARC_HIDE"]
+    hide = tables.blob.constants.HIDE
     tables.sites.rows[0] = replace(tables.sites.rows[0], kind=hide)
     assert cleaned(memory, tables, lambda: memory.written.append(0)) == 2
     assert memory.written == [CAVE, 0, SITE]

@@ -23,12 +23,12 @@ def test_a_word_by_which_a_pad_goes_on_leads_to_the_caller_as_one_to_return_to_d
     known = landings(OWN)
     limits = compiled.load().constants
     back = known.callers
-    enter = back - limits["DARC_LANDING_BACK"] + limits["DARC_LANDING_ENTER"]
+    enter = back - limits.LANDING_BACK + limits.LANDING_ENTER
     assert known.own(back) == known.gone_on_to(back) == OWN
     assert known.gone_on_to(enter) == OWN
     assert known.own(enter) is None, "stacks keep it: the pad is yet to go there"
     assert known.gone_on_to(back + 1) is None
-    assert known.gone_on_to(BASE + limits["DARC_LANDING_ENTER"]) is None, "a site's"
+    assert known.gone_on_to(BASE + limits.LANDING_ENTER) is None, "a site's"
 
 
 def test_a_cell_that_nobody_has_claimed_leads_nowhere() -> None:

@@ -122,7 +122,7 @@ class World:
             read=lambda at, size: bytes(memory[at : at + size]),
             write=write,
         )
-        self.tables.write_control(2, blob.constants["DARC_BY_STORAGE"], 0)
+        self.tables.write_control(2, blob.constants.BY_STORAGE, 0)
         self.target = FakeTarget()
         self.notes: list[str] = []
         self.heard: list[str] = []
@@ -149,7 +149,7 @@ class World:
     def rings(self) -> None:
         """The agent has, in a thread that comes back there."""
         constants = self.tables.blob.constants
-        self.tables.set(bell=constants["DARC_RINGING"], bell_return=BACK, bell_slot=SLOT)
+        self.tables.set(bell=constants.RINGING, bell_return=BACK, bell_slot=SLOT)
 
     # What the collector's listener is.
 
@@ -224,7 +224,7 @@ def test_time_is_up_as_a_thread_asks_for_room(
     """It stands in the agent, where nobody is to see the program stop: not then, but at the next
     knock, whatever that meets."""
     monkeypatch.setattr(ThreadContexts, "held", lambda self: self.room)
-    short = world.tables.blob.constants["DARC_SHORT_OF_CONTEXTS"]
+    short = world.tables.blob.constants.SHORT_OF_CONTEXTS
     world.due = True
     world.tables.set(short_of=short)
     assert world.collector.on_bell() == BellOutcome()
@@ -307,7 +307,7 @@ def test_one_call_is_told_as_one(text: str) -> None:
 def test_more_threads_than_there_is_room_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = world.tables.blob.constants
     monkeypatch.setattr(ThreadContexts, "held", lambda self: self.room)
-    world.tables.set(short_of=limits["DARC_SHORT_OF_CONTEXTS"])
+    world.tables.set(short_of=limits.SHORT_OF_CONTEXTS)
     world.collector.on_bell()
     assert world.foothold.grown == ["contexts for 2"]
     assert world.tables.short_of == 0
@@ -318,7 +318,7 @@ def test_a_program_that_gives_no_more_room(world: World) -> None:
     limits = world.tables.blob.constants
     world.foothold.refuses = "its limit of memory is reached"
     world.collector._growth._compacted = float("inf")
-    world.tables.set(short_of=limits["DARC_SHORT_OF_RECORDS"], may_grow=1)
+    world.tables.set(short_of=limits.SHORT_OF_RECORDS, may_grow=1)
     world.collector.on_bell()
     assert world.foothold.grown == ["records for 2"]
     assert world.tables.get("may_grow") == world.tables.short_of == 0
@@ -333,7 +333,7 @@ def test_where_code_is_in_more_pieces_than_there_is_room_for_f0s_own_is_among_th
     f0: int,
 ) -> None:
     world, limits = World(), compiled.load().constants
-    pieces = [range(n << 12, (n << 12) + 256) for n in range(1, limits["DARC_MAX_CODE"] + 51)]
+    pieces = [range(n << 12, (n << 12) + 256) for n in range(1, limits.MAX_CODE + 51)]
     assert world.tables.set_code(pieces, pieces[f0].start + 7) == 50
     at = world.tables.layout.code
     raw = world.memory[at : at + 16 * world.tables.get("code_count")]

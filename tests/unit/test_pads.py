@@ -143,7 +143,7 @@ def test_the_filter_compares_bytes_that_all_addresses_of_a_block_share(offset: i
     assert (sector + pads.SECTOR).to_bytes(8, "little")[3:7] != sector.to_bytes(8, "little")[3:7]
 
 
-WAITING = compiled.load().constants["DARC_WAIT_HASHES"]
+WAITING = compiled.load().constants.WAIT_HASHES
 SIEVED = b"\x48\x8d\x04\x0f\xc3"  # lea rax, [rdi + rcx]; ret
 TELLS = b"\xff\x05\xfa\x00\x00\x00\x31\xc0\xc3"  # inc dword ptr [rip + 0xfa]; xor eax, eax; ret
 
@@ -157,10 +157,10 @@ def sieved() -> tuple[Callable[[int, int], int], ctypes.Array[ctypes.c_uint32], 
     )
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     constants = compiled.load().constants
-    counts, factor = base + 0x1000, constants["DARC_THREAD_HASH"]
+    counts, factor = base + 0x1000, constants.THREAD_HASH
     prologue = Prologue(ADDRESS, tuple(decode(SIEVED, ADDRESS)), len(SIEVED), SIEVED)
     stubs = pads.Stubs(*[base] * 7)
-    sieve = pads.Sieve(counts, factor, constants["DARC_WAIT_SHIFT"])
+    sieve = pads.Sieve(counts, factor, constants.WAIT_SHIFT)
     pad = pads.entry_pad(prologue, 0x1234, stubs, base + 0x200, sieve=sieve)
     memory[: len(TELLS)] = TELLS
     memory[0x200 : 0x200 + len(pad.code)] = pad.code

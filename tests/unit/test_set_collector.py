@@ -80,7 +80,7 @@ def test_hundred_functions_share_landings_whatever_files_they_are_in(
     found = made(functions)
     assert found.total() == len(functions)
     limits = compiled.load().constants
-    room = limits["DARC_LANDINGS"] - limits["DARC_LANDING_CALLERS"]
+    room = limits.LANDINGS - limits.LANDING_CALLERS
     assert max(found.values()) * 8 <= room
 
 
