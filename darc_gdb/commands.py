@@ -129,6 +129,11 @@ class _Parameter(gdb.Parameter):
         )
 
 
+def stand_by() -> None:
+    """darc is loaded: from now on it hears that gdb is told to end."""
+    backend.TARGET.listeners.stand_by()
+
+
 def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     leaving = Leaving(app, target)
     stopping = Stopping(app, target, leaving.farewell)

@@ -75,6 +75,12 @@ def _load() -> "str | None":
     return why
 
 
+def _stand_by() -> None:
+    from darc_gdb.commands import stand_by
+
+    stand_by()
+
+
 @contextlib.contextmanager
 def _ended_by_hangup() -> "collections.abc.Iterator[None]":
     """SIGHUP ends gdb at once meanwhile, as there is nothing yet to leave. gdb itself would end
@@ -96,7 +102,7 @@ def _ended_by_hangup() -> "collections.abc.Iterator[None]":
 with _ended_by_hangup():
     _trouble = _load()
 if _is_loaded():
-    sys.modules["darc_gdb.target"].TARGET.listeners.stand_by()
+    _stand_by()
 if _trouble is not None:
     _line = " ".join(_trouble.split()).encode("ascii", "replace").decode("ascii")
     gdb.write(f"darc: {_line}\n", gdb.STDERR)

@@ -179,6 +179,8 @@ class CodeReader(Protocol[Own]):
     """Bytes of a direct call or jump: what a patch needs at least."""
     SHORT_JUMP: int
     """Bytes of the shortest jump."""
+    SHORT_REACH: range
+    """How far that leads, in bytes from its end."""
     LONGEST_INSTRUCTION: int
     """Bytes."""
 

@@ -1,7 +1,7 @@
 """Relays: where a short jump leads that has a long way to go.
 
-A call of two bytes has no room for more than a short jump, which reaches some 128 bytes. What it
-needs there are five bytes for a long jump: padding between functions, or instructions of the
+The shortest calls have no room for more than a short jump, which reaches no pad. What it needs
+within its reach is room for a long jump: padding between functions, or instructions of the
 program's own that are run elsewhere meanwhile (the *eviction* of e9patch: Duck, Gao, Roychoudhury,
 "Binary Rewriting without Control Flow Recovery", PLDI 2020, section 3).
 """
@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from typing import Generic
 
 from darc.code.architecture import FunctionCode, Instruction, Own_co
-from darc.code.processor import PATCH_LENGTH, SHORT_JUMP, decode, is_mute, is_padding
+from darc.code.processor import (
+    PATCH_LENGTH,
+    SHORT_JUMP,
+    SHORT_REACH,
+    decode,
+    is_mute,
+    is_padding,
+)
 from darc.code.program import Program
-
-_BACK, _ON = 128, 127
-"""How far it leads, from its end."""
 
 _ENTRY = 48
 """Bytes at a function's entry that are left alone: a pad of its own may be wanted there."""
@@ -28,7 +32,7 @@ _LONGEST_RUN = 32
 
 @dataclass(frozen=True)
 class Relay(Generic[Own_co]):
-    """Five bytes at ``address`` that a long jump may be written to.
+    """Room at ``address`` that a long jump may be written to.
 
     ``displaced`` are the instructions of the program's own that stood there, from ``start`` to
     ``end``: a jump at ``start`` leads to wherever they are run instead.
@@ -44,7 +48,8 @@ def relays(program: Program, address: int) -> Iterator[Relay]:
     """Where a short jump at ``address`` may lead, best places first."""
     if not program.patchable.may_displace:
         return
-    low, high = address + SHORT_JUMP - _BACK, address + SHORT_JUMP + _ON
+    end = address + SHORT_JUMP
+    low, high = end + SHORT_REACH[0], end + SHORT_REACH[-1]
     for place in _caves(program, low, high):
         yield Relay(place, place, place + PATCH_LENGTH)
     for function in _functions(program, address, low, high):

@@ -49,6 +49,7 @@ from darc.model.ftree import CallKind
 
 PATCH_LENGTH = 5  # bytes of a direct call or jump: what a patch needs at least
 SHORT_JUMP = 2  # bytes of the shortest jump
+SHORT_REACH = range(-128, 128)  # from its end
 _CONDITIONAL = 6  # bytes of a conditional jump that leads anywhere
 LONGEST_INSTRUCTION = 15
 _LONGEST_PATCH = LONGEST_INSTRUCTION

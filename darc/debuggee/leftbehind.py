@@ -19,7 +19,14 @@ from darc.code.system_calls import SystemCall
 from darc.debuggee.frameholes import FrameHoles
 from darc.debuggee.gaps import without
 from darc.debuggee.procfs import MemoryFile, in_sandbox_of_its_own, regions
-from darc.debuggee.references import SEARCHED, extents, references, restore_copies, with_called
+from darc.debuggee.references import (
+    SEARCHED,
+    OwnPlaces,
+    extents,
+    references,
+    restore_copies,
+    with_called,
+)
 from darc.debuggee.wordscan import own_pages
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.pads import returns
@@ -102,8 +109,7 @@ class LeftBehind:
     def retire(self, target: Target, memory: MemoryFile, pid: int) -> None:
         """Lets its landings return by themselves, once patches and stacks are restored."""
         target.memory.flush()
-        find_tables, find_code = partial(tables_in, memory), partial(code_in, memory)
-        restore_copies(memory, pid, landings=self.landings, besides=find_tables, code=find_code)
+        restore_copies(memory, pid, landings=self.landings, find=partial(own_places, memory))
         for landings in self.landings:
             landings.retire()
 
@@ -153,7 +159,7 @@ def references_of(
         target,
         memory,
         pid,
-        besides=[*known, *tables_in(memory, regions(pid)), *landings],
+        besides=[*known, *own_places(memory, regions(pid)).tables, *landings],
         areas=[*(area for agent in agents for area in agent.areas), *landings],
         is_inside=lambda pc: any(agent.is_inside(pc) for agent in agents),
         left_over=FrameHoles(program, memory, own),
@@ -226,30 +232,20 @@ def _tables_at(control: int, memory: MemoryFile) -> AgentMemory | None:
     return AgentMemory(blob=blob, base=base, layout=layout, read=memory.read, write=memory.write)
 
 
-def code_in(memory: MemoryFile, mapped: Sequence[Region]) -> list[range]:
-    """Where the agents, the pads and the landings in the process are, of this and of earlier
-    debuggers."""
-    found = list[range]()
+def own_places(memory: MemoryFile, mapped: Sequence[Region]) -> OwnPlaces:
+    """Where the agents, the pads and the landings in the process are, and the tables of all agents,
+    of this and of earlier debuggers."""
+    code = list[range]()
+    tables = dict[int, list[range]]()
     for region in mapped:
         with contextlib.suppress(TargetError):
             for one in _areas(memory.read, [region]):
-                end = max(region.end, region.start + one.size)
-                found.append(range(region.start, end))
-    return found
-
-
-def tables_in(memory: MemoryFile, mapped: Sequence[Region]) -> list[range]:
-    """Where the tables of all agents in the process are, of this and of earlier debuggers. Their
-    records know calls by words that lead to landings: where coroutines' stacks may be copied to,
-    such words are looked for and replaced, but not there."""
-    found = dict[int, list[range]]()
-    for region in mapped:
-        with contextlib.suppress(TargetError, UnsupportedError):
-            for one in _areas(memory.read, [region]):
-                if one.control and one.control not in found:
-                    tables = _tables_at(one.control, memory)
-                    found[one.control] = [] if tables is None else tables.mappings
-    return [place for own in found.values() for place in own]
+                code.append(range(region.start, max(region.end, region.start + one.size)))
+                if one.control and one.control not in tables:
+                    with contextlib.suppress(TargetError, UnsupportedError):
+                        found = _tables_at(one.control, memory)
+                        tables[one.control] = [] if found is None else found.mappings
+    return OwnPlaces(code, [place for own in tables.values() for place in own])
 
 
 def _let_go(target: Target, places: Iterable[range], kept: Sequence[range]) -> None:

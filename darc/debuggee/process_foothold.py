@@ -38,13 +38,12 @@ from darc.debuggee.leftbehind import (
     Found,
     LeftBehind,
     areas_of,
-    code_in,
     give_back,
     header,
     keep_landings,
     left_behind,
+    own_places,
     references_of,
-    tables_in,
 )
 from darc.debuggee.mappings import Mappings
 from darc.debuggee.procfs import (
@@ -360,13 +359,12 @@ class ProcessFoothold(Foothold):
         return interrupted(self._target, self.memory, self.identity)
 
     def restore_copies(self) -> list[Replaced]:
-        own = self.tables.mappings
         return restore_copies(
             self.memory,
             self.identity,
             landings=self.landings,
-            besides=lambda mapped: [*own, *tables_in(self.memory, mapped)],
-            code=partial(code_in, self.memory),
+            find=partial(own_places, self.memory),
+            besides=self.tables.mappings,
         )
 
     def _take_areas(self) -> None:

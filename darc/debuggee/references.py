@@ -154,15 +154,26 @@ def with_called(
     return found | {address for address in called if address is not None}
 
 
+@dataclass(frozen=True)
+class OwnPlaces:
+    """Where darc's own memory is."""
+
+    code: Sequence[range]
+    """Agents, pads and landings."""
+    tables: Sequence[range]
+    """Their records know calls by words that lead to landings: where coroutines' stacks may be
+    copied to, such words are looked for and replaced, but not there."""
+
+
 def restore_copies(
     memory: MemoryFile,
     pid: int,
     landings: Sequence[ReturnLandings],
-    besides: Callable[[Sequence[Region]], Sequence[range]],
-    code: Callable[[Sequence[Region]], Sequence[range]],
+    find: Callable[[Sequence[Region]], OwnPlaces],
+    besides: Sequence[range] = (),
 ) -> list[Replaced]:
-    """See :mod:`darc.debuggee.stackcopies`; ``besides`` tells of mappings where none are, ``code``
-    of darc's. What was replaced: nothing where the mappings cannot be read."""
+    """See :mod:`darc.debuggee.stackcopies`; ``find`` tells of darc's own mappings, ``besides`` are
+    others where no copies are. What was replaced: nothing where the mappings cannot be read."""
     own: dict[int, int] = {}
     replaced = list[Replaced]()
     for one in landings:
@@ -170,13 +181,14 @@ def restore_copies(
     if own:
         with contextlib.suppress(TargetError, OSError):
             mapped = regions(pid)
+            places = find(mapped)
             stackcopies.replace(
                 memory,
                 pid,
                 mapped=mapped,
                 own=own,
-                besides=[*besides(mapped), *extents(landings)],
-                code=code(mapped),
+                besides=[*besides, *places.tables, *extents(landings)],
+                code=places.code,
                 replaced=replaced,
             )
     return replaced

@@ -47,7 +47,7 @@ _TRY_OTHERWISE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINVAL)
 
 @dataclass
 class _Chunk:
-    """RingRecords that were taken out of a ring at once."""
+    """Records that were taken out of a ring at once."""
 
     begin: int
     """No record is of before that."""
@@ -67,7 +67,7 @@ class RingRecords:
         self._chunks: deque[_Chunk] = deque()
         self._size = 0
         self.forgotten = 0
-        """RingRecords up to that time may have been dropped."""
+        """Records up to that time may have been dropped."""
 
     def add(self, ring: Ring, now: int, previous: int) -> bytes:
         taken = ring.take()

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.debuggee import procfs
-from darc.debuggee.references import restore_copies
+from darc.debuggee.references import OwnPlaces, restore_copies
 from darc.debuggee.stackcopies import replace
 from darc.debuggee.wordscan import WordScan, own_pages, saved_counters
 from darc.model.errors import TargetError
@@ -164,8 +164,8 @@ class _Landings:
         return {8: 16}
 
 
-def _no_code(_: object) -> list[range]:
-    return []
+def _no_places(_: object) -> OwnPlaces:
+    return OwnPlaces([], [])
 
 
 _REGISTERS = 16
@@ -214,7 +214,7 @@ def test_a_process_whose_mappings_may_not_be_read_any_more() -> None:
     with procfs.MemoryFile(os.getpid()) as memory:
         assert (
             restore_copies(
-                memory, 1 << 30, landings=[landings], besides=lambda _: [range(8)], code=_no_code
+                memory, 1 << 30, landings=[landings], besides=[range(8)], find=_no_places
             )
             == []
         )
