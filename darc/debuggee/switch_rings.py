@@ -70,6 +70,7 @@ class RingRecords:
         """Records up to that time may have been dropped."""
 
     def add(self, ring: Ring, now: int, previous: int) -> bytes:
+        """What is in a ring ``now``, which was emptied at a time before: that is returned, too."""
         taken = ring.take()
         begin = perf.time_of_first(taken.data)
         if begin is not None:
@@ -222,6 +223,7 @@ class ThreadRings:
             self._watched.add(thread)
 
     def close(self) -> None:
+        """None is watched any more."""
         for fd in self._events:
             os.close(fd)
         self._events.clear()

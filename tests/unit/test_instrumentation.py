@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from darc.agent import compiled
 from darc.agent.rows import Node, Route
 from darc.code.architecture import Site
-from darc.code.landmarks import Landmark
 from darc.collectors.instrumentation import Instrumentation
 from darc.search.descent import Orders
 from tests.unit.callees import Make, Places, World
@@ -31,7 +31,7 @@ class Agent:
 
     def __init__(self) -> None:
         self.tables = self.sites = self.kept = self
-        self.blob = SimpleNamespace(constants=dict.fromkeys((one.value for one in Landmark), 0))
+        self.blob = compiled.load()
         self.round = 0
         self.seen: dict[int, tuple[int, ...]] = {}
         """The targets that each indirect site has had."""
