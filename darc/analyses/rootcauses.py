@@ -131,9 +131,14 @@ class RootCauses(Resumable):
         self._guess_time = GuessTime()
         self._warming = Warming(self._program, self.root.function.address)
 
+    @property
+    def is_searching(self) -> bool:
+        """Whether a peak was chosen, and what causes it is looked for, or was."""
+        return self._descent is not None
+
     def lacks(self, missed: int, figures: ProgramFigures) -> str:
         in_peak = figures.in_peak_calls or 0
-        return "" if self._descent is None else with_fewer_stops(missed, in_peak, self._spec)
+        return with_fewer_stops(missed, in_peak, self._spec) if self.is_searching else ""
 
     @property
     def question(self) -> Question | None:
@@ -278,7 +283,7 @@ class RootCauses(Resumable):
         # The profile of breakpoints which time what took no pad is another one.
         if self._collector is self._first_collector:
             profile = self._collector.counting.profile()
-            self._profile.take(profile, self._clock.seconds, is_searching=self._descent is not None)
+            self._profile.take(profile, self._clock.seconds, is_searching=self.is_searching)
 
     def look(self) -> float:
         if self._descent is not None or self.finished:
