@@ -31,8 +31,8 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What there is to be analysed."""
+class FoundFunctions:
+    """The functions of an analysis that is to begin, and the collector that times them."""
 
     entry: int
     """The address of one of the functions, which stands for all,"""
@@ -55,7 +55,7 @@ class Finder(ABC):
         return ()
 
     @abstractmethod
-    def find(self, scene: Scene) -> Found:
+    def find(self, scene: Scene) -> FoundFunctions:
         """Which functions these are.
 
         Raises:

@@ -14,7 +14,7 @@ from darc.code.callers import called_by_loops, most_called, reached
 from darc.code.patterns import Chosen, Pattern, choose
 from darc.code.program import Program
 from darc.code.stacks import under_way
-from darc.collectors.finder import Finder, Found, Scene
+from darc.collectors.finder import Finder, FoundFunctions, Scene
 from darc.collectors.set_collector import MOST_FUNCTIONS, SetCollector
 from darc.model.errors import UnsupportedError, UsageError
 from darc.model.ftree import Function
@@ -46,7 +46,7 @@ class Members(Finder):
     def named(self) -> Sequence[Pattern]:
         return () if self.takes_unnamed else self.patterns
 
-    def find(self, scene: Scene) -> Found:
+    def find(self, scene: Scene) -> FoundFunctions:
         """Raises NotFoundError: a pattern means none; UnsupportedError: there are no sets here."""
         if (why := SetCollector.problem(scene.debuggee)) is not None:
             raise UnsupportedError(why)
@@ -60,7 +60,7 @@ class Members(Finder):
             progress=scene.progress,
         )
         notes = told_of_modules(chosen.elsewhere)
-        return Found(chosen.functions[0].address, way, notes)
+        return FoundFunctions(chosen.functions[0].address, way, notes)
 
     def choose(self, scene: Scene) -> Chosen:
         """Those that are timed, and those that are not. Raises NotFoundError."""

@@ -144,7 +144,7 @@ def _read(chunk: _Chunk) -> tuple[list[int], list[Switch], list[Interval]]:
 
 
 class ThreadRings:
-    """Of the threads of one process."""
+    """The switches of one process, as the kernel keeps them in a ring for each thread."""
 
     def __init__(self, pid: int) -> None:
         """The process stands still. Raises OSError: the kernel does not let this process watch

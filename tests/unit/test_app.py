@@ -17,7 +17,7 @@ from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.collectors.collector import Way
-from darc.collectors.finder import Finder, Found, Scene
+from darc.collectors.finder import Finder, FoundFunctions, Scene
 from darc.collectors.set_collector import SetCollector
 from darc.debuggee.nature import Nature
 from darc.debuggee.process import PROCESS
@@ -149,8 +149,8 @@ class Slow(Finder):
     def __init__(self, code: Code) -> None:
         self.code = code
 
-    def find(self, scene: Scene) -> Found:
-        return Found(self.code.symbols["g"], Way(BreakpointCollector), ["w is left alone"])
+    def find(self, scene: Scene) -> FoundFunctions:
+        return FoundFunctions(self.code.symbols["g"], Way(BreakpointCollector), ["w is left alone"])
 
 
 def test_an_analysis_brings_what_tells_what_it_is_of(user: User) -> None:
