@@ -26,6 +26,7 @@ from darc.code.processor import (
     read_function,
 )
 from darc.code.program import Program
+from darc.code.regions import among
 from darc.code.sequences import Sequences
 from darc.code.spelling import find_symbols, split_spec
 from darc.model.errors import FormatError, TargetError
@@ -247,6 +248,9 @@ class KernelProgram(Program):
 
     def is_code(self, address: int) -> bool:
         return self.module_at(address) is not None
+
+    def code_among(self, addresses: Sequence[int]) -> Iterator[tuple[int, int]]:
+        return among(addresses, ((module.start, module.end) for module in self.modules))
 
     @property
     def first_file(self) -> Module:

@@ -17,6 +17,7 @@ from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import TOP, FunctionSet, ranked
 from darc.model.leftout import LeftOut
+from darc.model.leftoutmany import LeftOutMany
 from darc.model.part import parts_of
 from darc.model.profile import Profile, longer_time
 from darc.model.slices import TimeSlices, less
@@ -95,7 +96,7 @@ class FunctionProfiles(Analysis):
         self._next_slice = _FIRST_SLICE
         self._marks = threading.Lock()
         self._collecting = threading.Lock()
-        self._left_out = timed.left_out
+        self._left_out = LeftOutMany.of(timed.left_out)
         """Of perhaps a hundred thousand functions: those that the set is without."""
         self._clock = RunClock(lambda: self._set.unsettled_seconds)
         """Of the time in which the functions are timed."""
@@ -298,7 +299,7 @@ class FunctionProfiles(Analysis):
         self._known = FunctionSet(
             rows=ranked(rows),
             uncalled=tuple(f for f in pads.functions if f.address not in seen and f not in out),
-            left_out=self._left_out + tuple(out.items()),
+            left_out=self._left_out + out.items(),
             seconds=round(seconds, 3),
             every=self._every,
             top=self._top,

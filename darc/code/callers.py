@@ -5,11 +5,12 @@ from __future__ import annotations
 import bisect
 import collections
 import contextlib
-import ctypes
 import itertools
 import re
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
+from darc.code.candidates import Candidates, Picked
 from darc.code.modules import Module
 from darc.code.patterns import Chosen
 from darc.code.processor import led_through, led_to, pointed_to
@@ -18,6 +19,7 @@ from darc.code.scans import scans
 from darc.model.errors import TargetError
 from darc.model.ftree import Function
 from darc.model.leftout import too_many
+from darc.model.leftoutmany import LeftOutMany
 
 _RUNTIME = re.compile(
     r"(libc|libpthread|libm|libstdc\+\+|libgcc_s|ld)([-.].*)?\.so|ld-(linux|musl)|libc\.musl|\[vdso\]"
@@ -30,23 +32,39 @@ _NEAR_PART = 0.75
 _LONGEST = 1 << 18
 """Bytes of a function that are looked at."""
 
+_FOREMOST = (1 << 64) - 1
+"""More calls than lead to any function."""
+
+_TOLD = 1000
+"""Functions that are looked at between two words on how far it is."""
+
 
 class CallCounts:
     """How many direct calls lead to each of ``wanted``, in code that is given bit by bit."""
 
     def __init__(self, wanted: Iterable[int]) -> None:
-        ascending = sorted(set(wanted))
-        self._wanted = (ctypes.c_uint64 * len(ascending))(*ascending)
-        self._calls = (ctypes.c_uint64 * len(ascending))()
+        self._take(array("Q", sorted(set(wanted))))
+
+    @classmethod
+    def of_ascending(cls, wanted: array[int]) -> CallCounts:
+        """The same of addresses that ascend, each once."""
+        made = cls.__new__(cls)
+        made._take(wanted)
+        return made
+
+    def _take(self, wanted: array[int]) -> None:
+        self._wanted = wanted
+        self.calls = array("Q", bytes(8 * len(wanted)))
+        """Those that lead to each, in the order of their addresses."""
 
     def add(self, code: bytes, address: int) -> None:
         """Counts those in the bytes of ``code``, which is at ``address``."""
-        count = len(self._wanted)
-        scans().callscan(code, len(code), address, self._wanted, count, self._calls)
+        wanted, calls = (one.buffer_info()[0] for one in (self._wanted, self.calls))
+        scans().callscan(code, len(code), address, wanted, len(self._wanted), calls)
 
     def found(self) -> dict[int, int]:
         """The calls by where they lead."""
-        return dict(zip(self._wanted, self._calls, strict=True))
+        return dict(zip(self._wanted, self.calls, strict=True))
 
 
 def most_called(
@@ -65,34 +83,48 @@ def most_called(
     def named(function: Function) -> Function:
         return program.names.function_at(function.address)
 
-    late = tuple((named(function), why) for function, why in chosen.left_out)
+    late = LeftOutMany.of((named(function), why) for function, why in chosen.left_out)
     if len(chosen.functions) <= most:
         return Chosen(tuple(map(named, chosen.functions)), late)
-    counted = CallCounts(function.address for function in chosen.functions)
-    modules = _modules(program, chosen.functions)
+    functions = chosen.functions
+    candidates = functions if isinstance(functions, Candidates) else Candidates.of(functions)
+    calls = _calls(program, candidates, progress)
+    files = {part.module for part in candidates.parts}
+    runtime = {name for name in files if _RUNTIME.match(name)}
+    runtime = runtime if runtime < files else set()
+    is_last = b"".join(
+        (b"\1" if part.module in runtime else b"\0") * len(part.addresses)
+        for part in candidates.parts
+    )
+    way = map(candidates.number_of, _outward(program, active(), progress, across=len(files) > 1))
+    near = (number for number in way if number is not None and not is_last[number])
+    for place, number in enumerate(itertools.islice(near, int(_NEAR_PART * most))):
+        calls[number] = _FOREMOST - place
+    order = _order(calls, is_last)
+    rest = LeftOutMany((Picked(candidates, order[most:]), too_many(most)))
+    return Chosen(tuple(map(named, Picked(candidates, order[:most]))), late + rest)
+
+
+def _calls(program: Program, candidates: Candidates, progress: Callable[[str], None]) -> array[int]:
+    """How many calls lead to each, in the code of all files that have some."""
+    counted = CallCounts.of_ascending(candidates.addresses)
+    modules = _modules(program, candidates.addresses)
     for number, module in enumerate(modules, 1):
         progress(f"counts the calls in file {number} of {len(modules)}")
         for segment in module.image.segments:
             if segment.executable:
                 code = module.image.loaded(segment.address, segment.size) or b""
                 counted.add(code, segment.address + module.bias)
-    counts = counted.found()
-    files = {function.module for function in chosen.functions}
-    runtime = {name for name in files if _RUNTIME.match(name)}
-    runtime = runtime if runtime < files else set()
-    wanted = {f.address for f in chosen.functions if f.module not in runtime}
-    way = _outward(program, active(), across=len(files) > 1)
-    near = itertools.islice((at for at in way if at in wanted), int(_NEAR_PART * most))
-    number_of = {address: number for number, address in enumerate(near)}
+    return counted.calls
 
-    def rank(function: Function) -> tuple[int, bool, int, int]:
-        at = function.address
-        return number_of.get(at, most), function.module in runtime, -counts[at], at
 
-    ranked = sorted(chosen.functions, key=rank)
-    why = too_many(most)
-    rest = tuple((function, why) for function in ranked[most:])
-    return Chosen(tuple(map(named, ranked[:most])), late + rest)
+def _order(calls: array[int], is_last: bytes) -> array[int]:
+    """The numbers of functions, by how many calls lead to them; behind all others those that are
+    last."""
+    order, room = (array("I", bytes(4 * len(calls))) for _ in range(2))
+    places = (one.buffer_info()[0] for one in (order, room))
+    scans().rank(calls.buffer_info()[0], is_last, len(calls), *places)
+    return order
 
 
 def reached(program: Program, active: Iterable[int], most: int) -> list[Function]:
@@ -102,7 +134,13 @@ def reached(program: Program, active: Iterable[int], most: int) -> list[Function
     return [program.names.function_at(address) for address in found]
 
 
-def _outward(program: Program, active: Iterable[int], *, across: bool) -> Iterator[int]:
+def _outward(
+    program: Program,
+    active: Iterable[int],
+    progress: Callable[[str], None] = lambda _: None,
+    *,
+    across: bool,
+) -> Iterator[int]:
     """Where functions begin: those at addresses in ``active``, then breadth first what their code
     leads to or takes the address of, in the same file, or ``across`` files."""
     codes: dict[int, _Bounds] = {}
@@ -120,9 +158,11 @@ def _outward(program: Program, active: Iterable[int], *, across: bool) -> Iterat
             continue
         start, end = bounds
         seen.add(start)
+        if len(seen) % _TOLD == 0:
+            progress(f"looks at what is called where the program works: {len(seen):,} functions")
         yield start
         code = module.image.loaded(start - module.bias, end - start) or b""
-        starts = codes[module.start].starts
+        starts = codes[module.start]
         ahead = [to for _, to in led_to(code, start)]
         ready += (to for to in ahead if to in starts and to not in seen)
         ready += (to for to in pointed_to(code, start) if to in starts and to not in seen)
@@ -143,20 +183,28 @@ class _Bounds:
     """Where the functions of a module begin and end, by its symbols and frame information."""
 
     def __init__(self, module: Module) -> None:
-        image, bias = module.image, module.bias
-        self.starts = {symbol.address + bias for symbol in image.symbols}
-        self.starts |= {start + bias for start in image.frames.starts}
-        self._ascending = sorted(self.starts)
-        self._end = module.end
+        self._bias = module.bias
+        self._known = module.image.symbols.addresses, sorted(module.image.frames.starts)
+        self._end = module.end - module.bias
+
+    def __contains__(self, address: int) -> bool:
+        """Whether one begins there."""
+        own = address - self._bias
+        return any(at and known[at - 1] == own for known, at in self._up_to(own))
 
     def around(self, address: int) -> tuple[int, int] | None:
         """The function there."""
-        number = bisect.bisect_right(self._ascending, address)
-        if not number:
+        own = address - self._bias
+        places = list(self._up_to(own))
+        start = max((known[at - 1] for known, at in places if at), default=None)
+        if start is None:
             return None
-        start = self._ascending[number - 1]
-        end = self._ascending[number] if number < len(self._ascending) else self._end
-        return start, min(end, start + _LONGEST)
+        end = min((known[at] for known, at in places if at < len(known)), default=self._end)
+        return start + self._bias, min(end, start + _LONGEST) + self._bias
+
+    def _up_to(self, own: int) -> Iterator[tuple[Sequence[int], int]]:
+        """What is known, and how many begin up to there."""
+        return ((known, bisect.bisect_right(known, own)) for known in self._known)
 
 
 def called_by_loops(
@@ -211,6 +259,14 @@ def callers_of(program: Program, function: Function) -> list[Function]:
     return list(found.values())
 
 
-def _modules(program: Program, functions: Iterable[Function]) -> Sequence[Module]:
-    found = (program.module_at(function.address) for function in functions)
-    return list({module.start: module for module in found if module is not None}.values())
+def _modules(program: Program, addresses: Sequence[int]) -> Sequence[Module]:
+    """The files that these are in, which ascend."""
+    found: dict[int, Module] = {}
+    at = 0
+    while at < len(addresses):
+        module = program.module_at(addresses[at])
+        at += 1
+        if module is not None:
+            found[module.start] = module
+            at = bisect.bisect_left(addresses, module.end, at)
+    return list(found.values())

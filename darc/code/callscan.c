@@ -1,5 +1,5 @@
-/* Where calls and jumps in some code lead: of a program with a hundred libraries that is a look at each of millions of
- * calls, for which the program stands still.
+/* Where calls and jumps in some code lead, and which functions most calls lead to: of a program with a hundred
+ * libraries that is a look at each of millions of calls, for which the program stands still.
  *
  * Runs in the debugger, as a library that Python loads; no code of it ever gets into the program. It allocates
  * nothing and keeps nothing, and reads no byte beyond the code. What looks like a call in the middle of another
@@ -74,4 +74,37 @@ size_t jumpscan(const uint8_t *code, size_t size, uint64_t base, uint64_t low, u
         found++;
     }
     return found;
+}
+
+/* Whether the one with number a comes before that with number b: those that are not last come first, then those that
+ * most calls lead to. */
+static int comes_before(uint32_t a, uint32_t b, const uint64_t *calls, const uint8_t *is_last)
+{
+    if (is_last[a] != is_last[b])
+        return is_last[a] < is_last[b];
+    return calls[a] != calls[b] ? calls[a] > calls[b] : a < b;
+}
+
+/* Writes the numbers below count to order, in the order of the above; room has place for as many. */
+void rank(const uint64_t *calls, const uint8_t *is_last, size_t count, uint32_t *order, uint32_t *room)
+{
+    uint32_t *from = order, *to = room;
+    for (size_t at = 0; at < count; at++)
+        from[at] = at;
+    for (size_t width = 1; width < count; width *= 2) {
+        for (size_t low = 0; low < count; low += 2 * width) {
+            size_t middle = low + width < count ? low + width : count;
+            size_t high = low + 2 * width < count ? low + 2 * width : count;
+            size_t left = low, right = middle;
+            for (size_t at = low; at < high; at++) {
+                int is_left = left < middle && (right >= high || !comes_before(from[right], from[left], calls, is_last));
+                to[at] = from[is_left ? left++ : right++];
+            }
+        }
+        uint32_t *other = from;
+        from = to;
+        to = other;
+    }
+    for (size_t at = 0; from != order && at < count; at++)
+        order[at] = from[at];
 }

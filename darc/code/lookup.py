@@ -15,7 +15,6 @@ from darc.code.spelling import (
     address_of,
     ambiguous,
     find_symbols,
-    is_cold_name,
     near_names,
     not_found,
     shortened,
@@ -23,6 +22,7 @@ from darc.code.spelling import (
     split_spec,
 )
 from darc.code.symbols import FunctionSymbols
+from darc.code.symscans import is_cold_name
 from darc.model.errors import (
     AmbiguousError,
     NotFoundError,

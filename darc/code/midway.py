@@ -12,7 +12,7 @@ from darc.code.callers import CallCounts
 from darc.code.demangle import base_symbol, display_name
 from darc.code.elf import Image
 from darc.code.processor import FRAME_AT_ENTRY, plt_slot
-from darc.code.spelling import is_cold_name
+from darc.code.symscans import is_cold_name
 
 _PLT_ENTRY = 16
 """Bytes of one."""

@@ -8,7 +8,7 @@ from darc.code.frame_rule import FrameRule
 from darc.code.linkage import Linkage
 from darc.code.modules import Loaded
 from darc.code.processor import FRAME_AT_ENTRY
-from darc.code.spelling import is_cold_name
+from darc.code.symscans import is_cold_name
 
 
 class Described(Loaded, Protocol):

@@ -5,17 +5,21 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
+from darc.code.candidates import Candidates, FilePart
 from darc.code.demangle import display_name, without_arguments, without_tags
 from darc.code.elf import Image
 from darc.code.modules import Module
 from darc.code.program import Program
-from darc.code.spelling import is_cold_name, split_offset, split_spec
+from darc.code.spelling import split_offset, split_spec
+from darc.code.symbols import FunctionSymbols
+from darc.code.symscans import is_cold_name
 from darc.model.errors import NotFoundError, TargetError, UsageError
 from darc.model.ftree import Function
 from darc.model.leftout import LeftOut
+from darc.model.leftoutmany import LeftOutMany
 from darc.target.target import Target
 
 _SOURCE = re.compile(r"[^!:*?\[\]]+\.(c|cc|cpp|cxx|c\+\+|C|h|hh|hpp|rs|f|f90|d|zig|m|mm|s|S)")
@@ -24,6 +28,9 @@ _STRIPPED = 0.9
 """A file was stripped where less of its functions have a symbol: those that it shows to others."""
 _MOST_CHARACTERS = 1 << 24
 """Of a list of functions."""
+
+_TOLD = 1000
+"""Symbols that are matched between two words on how far it is."""
 
 GONE = LeftOut("its code is not there any more (a kernel gives back that of its own begin, __init)")
 CHOSEN_LATE = LeftOut("the program chooses its code when it is loaded (IFUNC)")
@@ -43,6 +50,8 @@ class Pattern:
     """What is sure to be in the symbol, for a quick look."""
     offset: int | None = None
     """Where the only function that is meant is in the file of the scope; ``None``: names tell."""
+    is_all: bool = False
+    """Whether every name fits (``*``)."""
 
     @property
     def is_of_source(self) -> bool:
@@ -65,9 +74,9 @@ class Pattern:
 class Chosen:
     """What patterns have come to: the functions of a set."""
 
-    functions: tuple[Function, ...]
+    functions: Sequence[Function]
     """By address, each once."""
-    left_out: tuple[tuple[Function, LeftOut], ...] = ()
+    left_out: Sequence[tuple[Function, LeftOut]] = ()
     """Those that cannot be among them, and why."""
     elsewhere: tuple[str, ...] = ()
     """What to type for more, which a kernel's modules have."""
@@ -130,7 +139,7 @@ def _pattern(text: str) -> Pattern:
     expression = re.compile(rf"(?:.*::)?(?:{fnmatch.translate(name)})", re.DOTALL)
     plain = without_arguments(name)  # 'int' is 'i' in a symbol
     words = () if "operator" in name or "[" in name else tuple(re.findall(r"\w+", plain))
-    return Pattern(text, scope, expression, words)
+    return Pattern(text, scope, expression, words, is_all=not name.strip("*"))
 
 
 def _expression(name: str, text: str) -> re.Pattern[str]:
@@ -158,28 +167,22 @@ def choose(
     Raises:
         NotFoundError: a pattern means none.
     """
-    functions: dict[int, Function] = {}
     left_out: dict[int, tuple[Function, LeftOut]] = {}
-    if unnamed and own is not None:
-        functions.update((function.address, function) for function in _unnamed(own))
+    known = _unnamed(own) if unnamed and own is not None else Candidates()
     search = _Search(program, target, own, progress)
-    elsewhere: list[str] = []
-    for pattern in () if functions else patterns:
-        gone: list[Function] = []
-        found = search.find(pattern, gone)
-        if not found and not gone:
+    meant, elsewhere = [known], list[str]()
+    for pattern in () if known else patterns:
+        found = search.find(pattern)
+        if not found and not found.gone:
             raise NotFoundError(_missing(pattern, search))
-        elsewhere += search.in_modules(pattern, [function for function, _ in found])
+        elsewhere += search.in_modules(pattern, found)
         if not found:
-            left_out.update((function.address, (function, GONE)) for function in gone)
-        for function, is_late in found:
-            if is_late:
-                left_out[function.address] = function, CHOSEN_LATE
-            else:
-                functions.setdefault(function.address, function)
+            left_out.update((one.address, (one, GONE)) for one in found.gone)
+        left_out.update((one.address, (one, CHOSEN_LATE)) for one in found.late)
+        meant.append(found.functions)
     return Chosen(
-        tuple(functions[address] for address in sorted(functions)),
-        tuple(left_out[address] for address in sorted(left_out)),
+        Candidates.joined(meant),
+        LeftOutMany.of(left_out[address] for address in sorted(left_out)),
         tuple(dict.fromkeys(elsewhere)),
     )
 
@@ -197,6 +200,62 @@ def _missing(pattern: Pattern, search: _Search) -> str:
 
 
 @dataclass(frozen=True)
+class _Found:
+    """What a pattern means."""
+
+    functions: Candidates = field(default_factory=Candidates)
+    late: Sequence[Function] = ()
+    """Those whose code the program chooses late."""
+    gone: Iterable[Function] = ()
+    """Where it means nothing else: those of which nothing is left, as of a kernel's ``__init``
+    functions."""
+
+    def __bool__(self) -> bool:
+        return bool(self.functions or self.late)
+
+    @property
+    def modules(self) -> set[str]:
+        """The names of the files that have them."""
+        files = {part.module for part in self.functions.parts}
+        return files | {function.module for function in self.late}
+
+
+@dataclass(frozen=True)
+class _Meant:
+    """The symbols of a file that a pattern means, by their numbers, which ascend."""
+
+    module: Module
+    numbers: Sequence[int]
+
+    def function(self, number: int) -> Function:
+        """That of a symbol."""
+        module, symbol = self.module, self.module.image.symbols[number]
+        return Function(
+            name=symbol.name,
+            symbol=symbol.name,
+            module=module.name,
+            address=symbol.address + module.bias,
+            offset=symbol.address,
+        )
+
+    def found(self, program: Program) -> _Found:
+        """What they are in the program now."""
+        firsts = self.module.image.symbols.firsts(self.numbers, self.module.bias)
+        live = [
+            FilePart(self.module.name, firsts.addresses[low:high], _made(self, numbers))
+            for low, high in program.code_among(firsts.addresses)
+            for numbers in (firsts.numbers[low:high],)
+        ]
+        late = tuple(map(self.function, firsts.late))
+        gone = () if live or late else map(self.function, self.numbers)
+        return _Found(Candidates(live), late, tuple(gone))
+
+
+def _made(meant: _Meant, numbers: Sequence[int]) -> Callable[[int], Function]:
+    return lambda number: meant.function(numbers[number])
+
+
+@dataclass(frozen=True)
 class _Search:
     """Where functions are looked for; ``own`` is the program's own file."""
 
@@ -205,57 +264,51 @@ class _Search:
     own: Module | None
     progress: Callable[[str], None]
 
-    def find(self, pattern: Pattern, gone: list[Function]) -> list[tuple[Function, bool]]:
-        """What a pattern means: each, and whether the program chooses its code late. Of the rest of
-        the program only where it means nothing else. Those of which nothing is left, as of a
-        kernel's ``__init`` functions, come to ``gone``."""
-        found = self._live(self._known(pattern), gone)
+    def find(self, pattern: Pattern) -> _Found:
+        """What a pattern means. Of the rest of the program only where it means nothing else."""
+        found = self._known(pattern)
         if not found and pattern.scope is None:
             operations = self.program.names.operations(pattern.text)
-            found = [(self.program.names.function_at(address), False) for address in operations]
+            functions = Candidates.of(map(self.program.names.function_at, operations))
+            found = replace(found, functions=functions)
         if found or not self.program.has_more:
             return found
         self.program.look_further()
-        return self._live(self._known(pattern), gone)
+        again = self._known(pattern)
+        return replace(again, gone=(*found.gone, *again.gone))
 
-    def _live(
-        self, found: Iterable[tuple[Function, bool]], gone: list[Function]
-    ) -> list[tuple[Function, bool]]:
-        live = []
-        for function, is_late in found:
-            if is_late or self.program.is_code(function.address):
-                live.append((function, is_late))
-            else:
-                gone.append(function)
-        return live
-
-    def _known(self, pattern: Pattern) -> Iterable[tuple[Function, bool]]:
+    def _known(self, pattern: Pattern) -> _Found:
         """The same of what is known of the program by now."""
         if pattern.is_of_source:
             assert pattern.scope is not None
-            addresses = _of_source(self.target, pattern.scope, pattern)
-            return ((self.program.names.function_at(address), False) for address in addresses)
+            return self._live(_of_source(self.target, pattern.scope, pattern))
         if pattern.scope is not None and pattern.offset is not None:
-            return self._at(self.called(pattern.scope), pattern.offset)
+            return self._live(self._at(self.called(pattern.scope), pattern.offset))
         if pattern.scope is not None:
             return self._in(self.called(pattern.scope), pattern)
-        if self.own is not None and (found := list(self._in([self.own], pattern))):
+        found = _Found() if self.own is None else self._in([self.own], pattern)
+        if found or found.gone:
             return found
         others = (m for m in self.program.modules if m is not self.own and m.name != "[vdso]")
         return self._in([m for m in others if not m.name.startswith("ld")], pattern)
 
-    def in_modules(self, pattern: Pattern, found: Sequence[Function]) -> list[str]:
+    def _live(self, addresses: Iterable[int]) -> _Found:
+        functions = list(map(self.program.names.function_at, addresses))
+        live = [one for one in functions if self.program.is_code(one.address)]
+        return _Found(Candidates.of(live), gone=() if live else functions)
+
+    def in_modules(self, pattern: Pattern, found: _Found) -> list[str]:
         """What to type for functions of a kernel's modules that have such names, too, where those
         were ``found`` that the kernel itself has."""
         first = self.program.first_file
         if first is None or pattern.scope is not None or not found:
             return []
-        if any(function.module != first.name for function in found):
+        if found.modules != {first.name}:
             return []
         if self.program.has_more:
             self.program.look_further()
         modules = [module for module in self.program.modules if module is not first]
-        having = [m.name for m in modules if next(iter(self._in([m], pattern)), None) is not None]
+        having = [one.module.name for one in self._fitting(modules, pattern)]
         return [f"{name}!{pattern.text}" for name in having]
 
     def called(self, scope: str) -> list[Module]:
@@ -266,56 +319,69 @@ class _Search:
         modules = self.program.modules
         return [m for m in modules if fnmatch.fnmatchcase(PurePath(m.path).name, name)]
 
-    def _at(self, modules: Sequence[Module], offset: int) -> Iterator[tuple[Function, bool]]:
+    def _at(self, modules: Sequence[Module], offset: int) -> Iterator[int]:
         for module in modules:
             address = module.bias + offset
             if self.program.is_code(address) and self.program.outlines.may_be_function(address):
-                yield self.program.names.function_at(address), False
+                yield address
 
-    def _in(self, modules: Sequence[Module], pattern: Pattern) -> Iterator[tuple[Function, bool]]:
+    def _in(self, modules: Sequence[Module], pattern: Pattern) -> _Found:
+        some = [one.found(self.program) for one in self._fitting(modules, pattern)]
+        return _Found(
+            Candidates.joined([one.functions for one in some]),
+            [function for one in some for function in one.late],
+            [function for one in some for function in one.gone],
+        )
+
+    def _fitting(self, modules: Sequence[Module], pattern: Pattern) -> Iterator[_Meant]:
+        """The files that have symbols which are meant."""
         for number, module in enumerate(modules, 1):
-            self.progress(f"looks for functions in file {number} of {len(modules)}")
-            for symbol in module.image.symbols:
-                name = symbol.name
-                if not is_cold_name(name) and pattern.fits(name):
-                    address = symbol.address + module.bias
-                    yield (
-                        Function(
-                            name=name,
-                            symbol=name,
-                            module=module.name,
-                            address=address,
-                            offset=symbol.address,
-                        ),
-                        symbol.ifunc,
-                    )
+            doing = f"looks for functions in file {number} of {len(modules)}"
+            self.progress(doing)
+            symbols = module.image.symbols
+            found = symbols.numbers() if pattern.is_all else self._matching(symbols, pattern, doing)
+            if found:
+                yield _Meant(module, found)
 
-
-def _named(image: Image) -> dict[int, str]:
-    return {symbol.address: symbol.name for symbol in image.symbols if not symbol.ifunc}
+    def _matching(self, symbols: FunctionSymbols, pattern: Pattern, doing: str) -> list[int]:
+        """The numbers of those that a pattern means which not every name fits."""
+        found = []
+        sure = max(pattern.words, key=len, default=None)
+        for looked_at, number in enumerate(symbols.numbers(sure)):
+            if looked_at % _TOLD == _TOLD - 1:
+                self.progress(doing)
+            name = symbols[number].name
+            if not is_cold_name(name) and pattern.fits(name):
+                found.append(number)
+        return found
 
 
 def unnamed_starts(image: Image) -> Iterator[int]:
     """Where functions without a symbol begin in a file, by its frame information; parts that a
     compiler split off are among them."""
-    named = _named(image)
+    named = set(image.symbols.firsts(None, 0).addresses)
     return (start for start in image.frames.starts if start not in named)
 
 
-def _unnamed(own: Module) -> Iterator[Function]:
+def _unnamed(own: Module) -> Candidates:
     """The functions of a file that was stripped, by its frame information, and those that have a
     symbol all the same. Parts that a compiler split off are among them. There are tens of
     thousands, and none is looked at more closely."""
     image = own.image
-    named = _named(image)
-    starts = set(image.frames.starts)
-    if len(named.keys() & starts) >= _STRIPPED * len(starts):
-        return
-    for offset in sorted(starts | named.keys()):
-        name = named.get(offset) or f"{own.name}+{offset:#x}"
-        yield Function(
+    named, starts = image.symbols.firsts(None, 0).addresses, set(image.frames.starts)
+    if len(starts.intersection(named)) >= _STRIPPED * len(starts):
+        return Candidates()
+    offsets = sorted(starts.union(named))
+
+    def make(number: int) -> Function:
+        offset = offsets[number]
+        names = [symbol.name for symbol in image.symbols.all_at(offset) if not symbol.ifunc]
+        name = names[-1] if names else f"{own.name}+{offset:#x}"
+        return Function(
             name=name, symbol=name, module=own.name, address=offset + own.bias, offset=offset
         )
+
+    return Candidates([FilePart(own.name, [offset + own.bias for offset in offsets], make)])
 
 
 def _of_source(target: Target, file: str, pattern: Pattern) -> Iterator[int]:

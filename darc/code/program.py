@@ -170,6 +170,10 @@ class Program:
         """Whether ``address`` lies in an executable mapping."""
         return self.mapped.has(address)
 
+    def code_among(self, addresses: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Which of ``addresses``, that ascend, are code: from which number up to which."""
+        return self.mapped.among(addresses)
+
     def is_jumped_into(self, start: int, end: int) -> bool:
         """Whether some function nearby jumps between ``start`` and ``end``, both excluded, or a
         symbol or a pointer in the file's data leads there, or the kernel may lead a thread."""

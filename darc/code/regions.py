@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from darc.target.target import Region
 
@@ -21,6 +21,10 @@ class CodeRegions:
         """Whether ``address`` lies in one."""
         return self._at(address) is not None
 
+    def among(self, addresses: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Which of ``addresses``, that ascend, lie in one: from which number up to which."""
+        return among(addresses, ((r.start, r.end) for r in self._regions))
+
     def is_shared(self, address: int) -> bool:
         """Whether the code at ``address`` is in memory that other processes may see as well: what
         is written there is in their code, too."""
@@ -35,6 +39,17 @@ class CodeRegions:
     def _at(self, address: int) -> Region | None:
         at = bisect.bisect_right(self._starts, address) - 1
         return self._regions[at] if at >= 0 and address < self._regions[at].end else None
+
+
+def among(
+    addresses: Sequence[int], stretches: Iterable[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """From which number of ``addresses``, that ascend, up to which others lie in the same stretch,
+    with their starts and ends in ascending order."""
+    for start, end in stretches:
+        low, high = (bisect.bisect_left(addresses, at) for at in (start, end))
+        if low < high:
+            yield low, high
 
 
 def _start(region: Region) -> int:

@@ -21,4 +21,9 @@ def scans() -> ctypes.CDLL:
         *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64),
         *(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t),
     )
+    library.rank.restype = None
+    library.rank.argtypes = (
+        *(ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t),
+        *(ctypes.c_void_p, ctypes.c_void_p),
+    )
     return library

@@ -19,6 +19,7 @@ from darc.code.demangle import (
     without_tags,
 )
 from darc.code.symbols import FunctionSymbols
+from darc.code.symscans import is_cold_name
 from darc.model.errors import NotFoundError
 
 _LONGEST_COMPARED = 1000
@@ -305,8 +306,3 @@ def is_called(path: str, scope: str) -> bool:
     """Whether a file is the one that is meant by ``lib.so!``, with or without its version."""
     name, wanted = Path(path).name, scope.removesuffix("!")
     return wanted in (name, path) or name.split(".so", 1)[0] == wanted.split(".so", 1)[0]
-
-
-def is_cold_name(name: str) -> bool:
-    """Whether it is that of the part of a function that a compiler put aside as unlikely."""
-    return name.endswith(".cold") or ".cold." in name

@@ -18,7 +18,7 @@ from darc.code.damaged import where_damaged
 from darc.code.debug_file import DebugFile
 from darc.code.gnu_hash import GnuHash
 from darc.code.headers import NOBITS, Headers, segment_at
-from darc.code.symscans import FunctionRows, Symbol, Table
+from darc.code.symscans import Firsts, FunctionRows, Symbol, Table, is_cold_name
 
 _FUNCTION_TYPES = {2, 10}  # STT_FUNC, STT_GNU_IFUNC
 _OBJECT_TYPE = 1  # STT_OBJECT
@@ -118,6 +118,19 @@ class Listed:
         text = part.decode("utf-8", "surrogateescape")
         return [number for number, symbol in enumerate(self._symbols) if text in symbol.name]
 
+    def whole(self) -> Sequence[int]:
+        """As :meth:`darc.code.symscans.FunctionRows.whole`."""
+        return [number for number, one in enumerate(self._symbols) if not is_cold_name(one.name)]
+
+    def firsts(self, numbers: Sequence[int], bias: int) -> Firsts:
+        """As :meth:`darc.code.symscans.FunctionRows.firsts`."""
+        first: dict[int, int] = {}
+        for number in numbers:
+            if not self[number].ifunc:
+                first.setdefault(self[number].address + bias, number)
+        late = [number for number in numbers if self[number].ifunc]
+        return Firsts(list(first.values()), list(first), late)
+
     def untyped(self) -> Sequence[int]:
         """As :meth:`darc.code.symscans.FunctionRows.untyped`."""
         return [number for number, symbol in enumerate(self._symbols) if not symbol.has_type]
@@ -174,6 +187,27 @@ class FunctionSymbols:
         ]
         return FunctionRows(tables, [start.encode() for start in PADDING])
 
+    @property
+    def addresses(self) -> Sequence[int]:
+        """Of all of them."""
+        return self._symbols.addresses
+
+    def __getitem__(self, number: int) -> Symbol:
+        """By its number, from 0, by address."""
+        return self._symbol(number)
+
+    def numbers(self, part: str | None = None) -> Sequence[int]:
+        """The numbers of those that have ``part`` in their names, or of all that are no part of a
+        function which a compiler put aside as unlikely."""
+        if part is None:
+            return self._symbols.whole()
+        return self._symbols.holding(part.encode("utf-8", "surrogateescape"))
+
+    def firsts(self, numbers: Sequence[int] | None, bias: int) -> Firsts:
+        """Of those with these ``numbers``, or all, one for each address: the best one whose code
+        is not chosen late. ``bias`` is added."""
+        return self._symbols.firsts(range(len(self)) if numbers is None else numbers, bias)
+
     def _symbol(self, number: int) -> Symbol:
         return self._sized(self._symbols[number])
 
@@ -207,8 +241,7 @@ class FunctionSymbols:
 
     def holding(self, part: str) -> list[Symbol]:
         """Those that have ``part`` in their names, by address."""
-        numbers = self._symbols.holding(part.encode("utf-8", "surrogateescape"))
-        return list(map(self._symbol, numbers))
+        return list(map(self._symbol, self.numbers(part)))
 
     @property
     def untyped(self) -> list[Symbol]:

@@ -233,3 +233,42 @@ size_t holding(const struct symbol *symbols, size_t count, const struct table *t
     }
     return found;
 }
+
+/* Whether it is the name of the part of a function that a compiler put aside as unlikely (.cold, .cold.0). */
+static int is_cold(const char *text, size_t length)
+{
+    for (size_t at = 0; at + 5 <= length; at++)
+        if (text[at] == '.' && !compared(text + at, ".cold", 5) && (at + 5 == length || text[at + 5] == '.'))
+            return 1;
+    return 0;
+}
+
+/* Writes the numbers of the symbols, by address, that no compiler put aside; returns how many they are. */
+size_t whole(const struct symbol *symbols, size_t count, const struct table *tables, uint32_t *numbers)
+{
+    size_t found = 0;
+    for (size_t at = 0; at < count; at++)
+        if (!is_cold(text_of(symbols + at, tables), symbols[at].length))
+            numbers[found++] = at;
+    return found;
+}
+
+/* Of the symbols with these numbers, which ascend: keeps of those at one address the first one whose code is not
+ * chosen late, in numbers, with bias added to its address in addresses, and writes those that are to late, of which
+ * there are *lates. Returns how many are kept. */
+size_t firsts(const struct symbol *symbols, uint32_t *numbers, size_t count, uint64_t bias, uint64_t *addresses,
+              uint32_t *late, size_t *lates)
+{
+    size_t kept = 0;
+    *lates = 0;
+    for (size_t at = 0; at < count; at++) {
+        const struct symbol *one = symbols + numbers[at];
+        if (one->flags & IS_INDIRECT) {
+            late[(*lates)++] = numbers[at];
+        } else if (!kept || addresses[kept - 1] != one->address + bias) {
+            numbers[kept] = numbers[at];
+            addresses[kept++] = one->address + bias;
+        }
+    }
+    return kept;
+}

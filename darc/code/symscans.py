@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
+from array import array
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +52,17 @@ class Symbol(NamedTuple):
     """Whether it says that it is a function's. Assembler by hand may leave that open."""
 
 
+class Firsts(NamedTuple):
+    """One symbol for each address, of some."""
+
+    numbers: Sequence[int]
+    """Of the first ones whose code the program does not choose late,"""
+    addresses: Sequence[int]
+    """and where these are."""
+    late: Sequence[int]
+    """The numbers of all others that it does choose late (``ifunc``)."""
+
+
 _TOLD = [tuple(bool(flags & bit) for bit in (1, 2, 4, _HAS_TYPE)) for flags in range(16)]
 """What a symbol says by the flags of ``symscan.c``, from ``ifunc`` on."""
 
@@ -92,6 +104,24 @@ class FunctionRows:
         count = _library().holding(self._raw, len(self), self._tables, part, len(part), numbers)
         return numbers[:count]
 
+    def whole(self) -> Sequence[int]:
+        """The numbers of those that are no part which a compiler put aside as unlikely."""
+        numbers = (ctypes.c_uint32 * len(self))()
+        count = _library().whole(self._raw, len(self), self._tables, numbers)
+        return array("I", memoryview(numbers)[:count].tobytes())
+
+    def firsts(self, numbers: Sequence[int], bias: int) -> Firsts:
+        """Of those with these ``numbers``, which ascend, one for each address, ``bias`` added."""
+        kept, late = array("I", numbers), array("I", bytes(4 * len(numbers)))
+        addresses, lates = array("Q", bytes(8 * len(numbers))), ctypes.c_size_t()
+        places = (one.buffer_info()[0] for one in (addresses, late))
+        count = _library().firsts(
+            *(self._raw, kept.buffer_info()[0], len(kept), bias % (1 << 64)),
+            *places,
+            ctypes.byref(lates),
+        )
+        return Firsts(kept[:count], addresses[:count], late[: lates.value])
+
     def untyped(self) -> Sequence[int]:
         """The numbers of those that do not say that they are functions'."""
         flags = memoryview(self._raw).cast("I")[_FLAGS :: 2 * _WORDS]
@@ -101,6 +131,11 @@ class FunctionRows:
         address, size, _, name, length, table, flags, _, _ = row
         text = self._strings[table][name : name + length].decode("utf-8", "surrogateescape")
         return Symbol(text, address, size, *_TOLD[flags])
+
+
+def is_cold_name(name: str) -> bool:
+    """Whether it is that of the part of a function that a compiler put aside as unlikely."""
+    return name.endswith(".cold") or ".cold." in name
 
 
 class _TableOfC(ctypes.Structure):
@@ -138,7 +173,10 @@ def _bitmap(sections: Collection[int]) -> bytes:
 @functools.cache
 def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(Path(__file__).with_name("libsymscan.so")))
-    for function in (library.functions, library.without, library.holding):
+    for function in (
+        *(library.functions, library.without, library.holding),
+        *(library.whole, library.firsts),
+    ):
         function.restype = ctypes.c_size_t
     tables, many = ctypes.POINTER(_TableOfC), ctypes.c_size_t
     library.functions.argtypes = (tables, many, ctypes.c_void_p)
@@ -146,5 +184,10 @@ def _library() -> ctypes.CDLL:
     library.holding.argtypes = (
         *(ctypes.c_char_p, many, tables),
         *(ctypes.c_char_p, many, ctypes.c_void_p),
+    )
+    library.whole.argtypes = (ctypes.c_char_p, many, tables, ctypes.c_void_p)
+    library.firsts.argtypes = (
+        *(ctypes.c_char_p, ctypes.c_void_p, many, ctypes.c_uint64),
+        *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     )
     return library

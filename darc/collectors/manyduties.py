@@ -25,7 +25,7 @@ class TimesSets(ABC):
     pads: MemberPads
     """Their probes, since the collector's ``install``."""
     counting: SetCounting
-    left_out: tuple[tuple[Function, LeftOut], ...] = ()
+    left_out: Sequence[tuple[Function, LeftOut]] = ()
     """Functions that were not taken into the set, and why."""
 
     @property

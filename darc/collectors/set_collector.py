@@ -87,7 +87,7 @@ class SetCollector(PadCollector, TimesSets):
         is told what is done before."""
         super().__init__(assignment)
         self._functions = tuple(functions)
-        self.left_out = tuple(left_out)
+        self.left_out = left_out
         self._runs = runs
         self._progress = progress
         self._is_in = False

@@ -19,6 +19,7 @@ from darc.collectors.set_collector import MOST_FUNCTIONS, SetCollector
 from darc.model.errors import UnsupportedError, UsageError
 from darc.model.ftree import Function
 from darc.model.leftout import too_many
+from darc.model.leftoutmany import LeftOutMany
 
 _MOST_REACHED = 500
 """Functions that are taken where the program works: most of what these call is not."""
@@ -115,4 +116,5 @@ def _with_others(chosen: Chosen, others: Sequence[Function]) -> Chosen:
     room = MOST_FUNCTIONS - len(others)
     taken, rest = chosen.functions[:room], chosen.functions[room:]
     why = too_many(MOST_FUNCTIONS)
-    return Chosen((*taken, *others), (*chosen.left_out, *((function, why) for function in rest)))
+    left_out = LeftOutMany.of(chosen.left_out) + ((function, why) for function in rest)
+    return Chosen((*taken, *others), left_out)

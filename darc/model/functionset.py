@@ -7,13 +7,15 @@ much: those can be explained by a search.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar, Self
 
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile, row_of
 from darc.model.leftout import LeftOut
+from darc.model.leftoutmany import LeftOutMany
 from darc.model.part import Part
 
 TOP = 20
@@ -31,7 +33,7 @@ class FunctionSet(Part):
     _: KW_ONLY
     uncalled: tuple[Function, ...] = ()
     """Those that were timed, and not called."""
-    left_out: tuple[tuple[Function, LeftOut], ...] = ()
+    left_out: Sequence[tuple[Function, LeftOut]] = ()
     """Those that were not timed, and why."""
     seconds: float = 0.0
     """For how long the program ran meanwhile."""
@@ -46,6 +48,11 @@ class FunctionSet(Part):
     making: tuple[int, int] | None = None
     """The number of the probe that is made, or was at the end, and how many there are to be, where
     none is timed until all are made; ``None``: they are timed."""
+
+    @property
+    def reasons(self) -> Counter[LeftOut]:
+        """Why functions were not timed, each reason with how many they are."""
+        return LeftOutMany.of(self.left_out).reasons
 
     def seconds_of(self, row: FunctionProfile) -> float:
         """For how long the program ran while that function was timed."""

@@ -271,11 +271,19 @@ def _went_out(known: FunctionSet) -> list[str]:
     ]
 
 
+def _left_out(known: FunctionSet) -> Counter[LeftOutFor]:
+    """How many functions were not timed, by the kind of the reason."""
+    kinds: Counter[LeftOutFor] = Counter()
+    for why, count in known.reasons.items():
+        kinds[why.kind] += count
+    return kinds
+
+
 def _saw_little(known: FunctionSet) -> str | None:
     """Why nothing follows from that nothing stands out: few functions were called of those that
     were timed, and more were not timed at all, as they were too many, or took too long."""
     timed = len(known.rows) + len(known.uncalled)
-    left = sum(why.kind is not LeftOutFor.ITSELF for _, why in known.left_out)
+    left = _left_out(known).total() - _left_out(known)[LeftOutFor.ITSELF]
     if left <= timed or len(known.rows) >= _FEW_CALLED:
         return None
     were = "was" if len(known.rows) == 1 else "were"
@@ -289,14 +297,14 @@ def _are_many_late(known: FunctionSet) -> bool:
     """Whether the probes of so many functions were not made in time that nothing follows from what
     the others show."""
     timed = len(known.rows) + len(known.uncalled)
-    late = sum(why.kind is LeftOutFor.TIME for _, why in known.left_out)
+    late = _left_out(known)[LeftOutFor.TIME]
     return late >= max(_FEW_LATE, _MANY_LATE * (timed + late))
 
 
 def _not_timed(known: FunctionSet) -> list[str]:
     """How many of the functions were left out, as there are too many of them, as their probes took
     too long, and as the user did not want to wait for that."""
-    kinds = Counter(why.kind for _, why in known.left_out)
+    kinds = _left_out(known)
     told = []
     if called_off := kinds[LeftOutFor.USER]:
         told.append(f"{_functions(called_off)} not timed: {CALLED_OFF.text}")

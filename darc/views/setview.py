@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
@@ -122,6 +121,5 @@ def _rest(known: FunctionSet, shown: int) -> Iterator[Text]:
     if out:
         why = "as their calls are many and short, or call themselves"
         yield Text(f"{out} went out, {why}: 'out at' tells when", "dim")
-    reasons = Counter(reason for _, reason in known.left_out)
-    for reason, count in reasons.most_common():
+    for reason, count in known.reasons.most_common():
         yield Text(f"{count} not timed: {reason.text}", "dim")

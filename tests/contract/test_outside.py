@@ -54,7 +54,6 @@ SENDERS = {
 }
 THREADS = {"darc/target/ownthread.py": "one that no signal comes to"}
 CALLERS_OF_C = {
-    "darc/code/callers.py": "libcallscan, which is darc's",
     "darc/code/demangle.py": "the C++ runtime's demangler",
     "darc/code/jumps.py": "libcallscan",
     "darc/code/scans.py": "libcallscan",

@@ -14,6 +14,7 @@ from darc.model.errors import TargetError
 from darc.target.target import Target
 from kgdb.image import KernelImage, KernelModule
 from kgdb.program import KernelProgram
+from tests.fake_symbols import FakeSymbols
 
 TEXT = 0xFFFFFFFF81000000
 
@@ -41,20 +42,14 @@ class Memory:
         raise TargetError(f"nothing at {address:#x}")
 
 
-class Symbols(list[Symbol]):
-    """As :class:`darc.code.symbols.FunctionSymbols` has them."""
+class Symbols(FakeSymbols):
+    """Those of a made-up file, which has no sections."""
 
     def may_have(self, function: str) -> bool:
         return any(function in symbol.name for symbol in self)
 
-    def holding(self, part: str) -> list[Symbol]:
-        return [symbol for symbol in self if part in symbol.name]
-
     def at(self, address: int) -> Symbol | None:
         return next((s for s in self if s.address <= address < s.address + s.size), None)
-
-    def names_at(self, address: int) -> list[str]:
-        return [s.name for s in self if s.address == address]
 
 
 class Frames:

@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -41,6 +41,7 @@ from darc.target.target import Target
 from darc.views.exporters.text import status
 from darc.views.general.live import live
 from darc.views.style import Style
+from tests.fake_symbols import FakeSymbols
 from tests.fake_target import FakeScreen
 
 CODE = b"\xe8\x1b\x00\x00\x00" * 3 + b"\xe8\xfc\xff\xff\xff" + b"\x90" * 200
@@ -49,7 +50,7 @@ CODE = b"\xe8\x1b\x00\x00\x00" * 3 + b"\xe8\xfc\xff\xff\xff" + b"\x90" * 200
 
 @dataclass
 class Image:
-    symbols: list[Symbol]
+    symbols: FakeSymbols
     segments = (SimpleNamespace(address=0, size=len(CODE), executable=True),)
 
     frames = SimpleNamespace(starts=[])
@@ -78,7 +79,7 @@ class World:
             for n, s in enumerate(self.symbols, 0x10)
         ]
         module = SimpleNamespace(
-            name="prog", path="/prog", bias=0, start=0, end=0x50, image=Image(made)
+            name="prog", path="/prog", bias=0, start=0, end=0x50, image=Image(FakeSymbols(made))
         )
         self.modules = [module]
 
@@ -94,6 +95,9 @@ class World:
 
     def is_code(self, _address: int) -> bool:
         return True
+
+    def code_among(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
+        return [(0, len(addresses))]
 
     def function_at(self, address: int) -> Function:
         self.named.append(address)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.code.symscans import FunctionRows, Symbol, Table
+from darc.code.symscans import FunctionRows, Symbol, Table, is_cold_name
 
 NAMES = [
     b"f",
@@ -19,6 +19,9 @@ NAMES = [
     b"f@@V2",
     b"f_end",
     b"g_start",
+    b"f.cold",
+    b"f.cold.1",
+    b"f.colder",
     b"@",
     b"\xff",
 ]
@@ -82,6 +85,21 @@ def read(tables: list[Table]) -> Iterator[tuple[tuple[object, ...], Symbol]]:
             )
 
 
+def one_for_each(found: FunctionRows, expected: list[Symbol], bias: int) -> bool:
+    """Whether of each second symbol one is found for each address, and all that are late."""
+    numbers = range(0, len(expected), 2)
+    firsts = found.firsts(numbers, bias)
+    first: dict[int, int] = {}
+    for number in numbers:
+        if not expected[number].ifunc:
+            first.setdefault(expected[number].address + bias, number)
+    late = [number for number in numbers if expected[number].ifunc]
+    return (list(firsts.addresses), list(firsts.numbers), list(firsts.late)) == (
+        *(list(first), list(first.values())),
+        late,
+    )
+
+
 @given(TABLES)
 def test_each_name_is_there_once_and_the_best_is_first(
     drawn: list[tuple[list[tuple[int, tuple[int, int], int, int, int]], bytes, bool, bytes]],
@@ -97,6 +115,10 @@ def test_each_name_is_there_once_and_the_best_is_first(
     for part in ("f", "_", "ng_o", "\udcff", "no such"):
         holding = found.holding(part.encode("utf-8", "surrogateescape"))
         assert [found[number] for number in holding] == [s for s in expected if part in s.name]
+    assert [found[number] for number in found.whole()] == [
+        s for s in expected if not is_cold_name(s.name)
+    ]
+    assert one_for_each(found, expected, 1 << 62)
     assert [found[number] for number in found.untyped()] == [s for s in expected if not s.has_type]
     places = {(symbol.name, symbol.address) for symbol in expected}
     left = [
