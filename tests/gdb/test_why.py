@@ -216,6 +216,7 @@ def test_ctrl_c_says_what_is_known(tmp_path: Path) -> None:
     ):
         commands = [
             CTRL_C.format(when),
+            "set darc decision-ops 100000",  # else a quick machine knows it by then
             "darc why --time 10min",
             "run",
             REPORT,
