@@ -149,7 +149,9 @@ class Sites:
         numbers = list(analysis)
         room = self._control.layout.room
         if len(rows) > room.nodes or len(ways) > room.routes:
-            raise TargetError("too many call sites at once: set a lower 'darc max-probes'")
+            raise TargetError(
+                "too many call sites at once: 'set darc max-probes' to a lower number"
+            )
         self._control.set(analysis_count=0)
         raw = b"".join(map(self._node_row, rows))
         self._write(self._control.base + self._control.layout.nodes, raw)

@@ -351,7 +351,7 @@ class Foothold(ABC):
             pad = make(origin)
         place = range(origin, origin + len(pad.code))
         if not area.take(place):
-            raise TargetError("no room for more pads: set a lower 'darc max-probes'")
+            raise TargetError("no room for more pads: 'set darc max-probes' to a lower number")
         self._target.memory.write(origin, pad.code)
         rows = frozenset(() if index is None else (index,))
         self._pads.add(Placed(place, pad.frames, back, rows))
