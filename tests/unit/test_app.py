@@ -24,18 +24,10 @@ from darc.debuggee.process import PROCESS
 from darc.debuggee.process_pads import ProcessPads
 from darc.model.errors import DarcError, NotFoundError, TargetError, UsageError
 from darc.model.status import Status
-from darc.target.target import Journal, Target
 from kgdb.debuggee import KERNEL
 from tests.unit.assembly import Code
-from tests.unit.machine import MS, PLAIN, Debuggee, Machine
-
-OPTIONS = {
-    "peak": ">10ms",
-    "start-ops": "20",
-    "decision-ops": "4",
-    "lookahead": "1",
-    "probes": "breakpoint",
-}
+from tests.unit.machine import PLAIN, Debuggee, Machine
+from tests.unit.users import OPTIONS, UserOf
 
 
 class Pads(ProcessPads):
@@ -71,56 +63,11 @@ class Stopped(Debuggee):
         return self.farewells.append
 
 
-class User:
-    """Somebody at a debugger; calls of f are slow in w every fifth time."""
+class User(UserOf[Stopped]):
+    """Somebody at a debugger that has stopped the program."""
 
     def __init__(self, code: Code) -> None:
-        self.machine = Machine(code)
-        self.target = self.machine.target
-        self.target.process = 1
-        self.debuggee = Stopped(self.machine)
-        self.app = App(self.target, self._choose)
-        for name, text in OPTIONS.items():
-            self.app.set_parameter(name, text)
-        self.calls = 0
-        self.machine.latency = lambda name: 40 * MS * (name == "w" and self.calls % 5 == 0)
-
-    def _choose(self, target: Target) -> Stopped:
-        target.journal = Journal()  # as each process has one of its own
-        return self.debuggee
-
-    def start(self, function: str = "f") -> None:
-        at = self.machine.code.symbols[function]
-        commands.run(self.app, "start", f"*{at:#x}")
-        session = self.app.session
-        assert session is not None
-        assert isinstance(session.collector, BreakpointCollector)
-        cast(Any, session.collector._clock)._read = lambda: self.machine.now
-
-    def go_on(self, calls: int = 400) -> None:
-        """'continue': up to a stop, or to one of the user's after so many calls of f."""
-        self.app.before_continue()
-        self.machine.stopped = False
-        for _ in range(calls):
-            self.calls += 1
-            self.machine.call("main")
-            if self.machine.stopped:
-                break
-        else:
-            self.app.before_stop()
-        self.app.on_stop()
-
-    @property
-    def said(self) -> str:
-        """What was shown since the last look."""
-        text = "".join(self.target.screen.emitted)
-        self.target.screen.emitted.clear()
-        return text
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether nothing of darc is in the program."""
-        return not self.target.breaks.on_hit and not self.debuggee.begun
+        super().__init__(code, Stopped, {**OPTIONS, "probes": "breakpoint"})
 
 
 @pytest.fixture

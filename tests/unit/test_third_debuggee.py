@@ -4,12 +4,10 @@ is said of it, follows from what it can."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
 
 import pytest
 
 from darc.app import commands
-from darc.app.app import App
 from darc.app.monitor import Monitor
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.collectors.pad_collector import NO_PADS, PadCollector
@@ -17,64 +15,19 @@ from darc.collectors.set_collector import SetCollector
 from darc.collectors.walk_collector import WalkCollector
 from darc.model.errors import UnsupportedError, UsageError
 from darc.model.status import Status
-from darc.session.session import Session
-from darc.target.target import Journal, Target
 from darc.views.style import Style
 from tests.unit.assembly import Code
-from tests.unit.machine import MS, PLAIN, Machine
+from tests.unit.machine import PLAIN
 from tests.unit.stub import REMOTE, StubDebuggee
+from tests.unit.users import UserOf
 
-OPTIONS = {"peak": ">10ms", "start-ops": "20", "decision-ops": "4", "lookahead": "1"}
 
-
-class User:
-    """Somebody at a debugger that is connected to the stub; calls of f are slow in w at times."""
+class User(UserOf[StubDebuggee]):
+    """Somebody at a debugger that is connected to the stub."""
 
     def __init__(self, code: Code) -> None:
-        self.machine = Machine(code)
-        self.target = self.machine.target
-        self.target.process = 1
+        super().__init__(code, lambda machine: StubDebuggee(machine.target, machine.code))
         self.target.was_attached = True
-        self.debuggee = StubDebuggee(self.target, self.machine.code)
-        self.app = App(self.target, self._choose)
-        for name, text in OPTIONS.items():
-            self.app.set_parameter(name, text)
-        self.calls = 0
-        self.machine.latency = lambda name: 40 * MS * (name == "w" and self.calls % 5 == 0)
-
-    def _choose(self, target: Target) -> StubDebuggee:
-        target.journal = Journal()
-        return self.debuggee
-
-    def start(self) -> Session:
-        commands.run(self.app, "start", f"*{self.machine.code.symbols['f']:#x}")
-        session = self.app.session
-        assert session is not None
-        assert isinstance(session.collector, BreakpointCollector)
-        cast(Any, session.collector._clock)._read = lambda: self.machine.now
-        return session
-
-    def go_on(self, calls: int = 400) -> None:
-        self.app.before_continue()
-        self.machine.stopped = False
-        for _ in range(calls):
-            self.calls += 1
-            self.machine.call("main")
-            if self.machine.stopped:
-                break
-        else:
-            self.app.before_stop()
-        self.app.on_stop()
-
-    @property
-    def said(self) -> str:
-        text = "".join(self.target.screen.emitted)
-        self.target.screen.emitted.clear()
-        return text
-
-    @property
-    def is_clean(self) -> bool:
-        return not self.target.breaks.on_hit and not self.debuggee.begun
 
 
 @pytest.fixture
