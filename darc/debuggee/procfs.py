@@ -581,6 +581,15 @@ def _mask_of(signals: Iterable[int]) -> int:
 _CLOSED = -1
 
 
+def _check(done: int, wanted: int, what: str) -> None:
+    """Where nothing is mapped the kernel says so, unless it has done a part; it has done nothing
+    where nobody has that memory any more (``mem_rw`` in its fs/proc/base.c)."""
+    if wanted and not done:
+        raise TargetError(f"{what}: the process has ended, or is another program")
+    if done != wanted:
+        raise TargetError(f"{what}: it is not mapped")
+
+
 class MemoryFile:
     """Reads and writes a process's memory beside its debugger, also while it runs. For counters
     alone: code is the debugger's to write, as it knows its own breakpoints.
@@ -602,8 +611,7 @@ class MemoryFile:
             data = os.pread(self._fd, size, address)
         except (OSError, OverflowError) as error:
             raise TargetError(f"cannot read memory at {address:#x}: {error}") from None
-        if len(data) != size:
-            raise TargetError(f"cannot read memory at {address:#x}: it is not mapped")
+        _check(len(data), size, f"cannot read memory at {address:#x}")
         return data
 
     def read_into(self, address: int, buffer: memoryview) -> None:
@@ -613,8 +621,7 @@ class MemoryFile:
             done = os.preadv(self._fd, [buffer], address)
         except (OSError, OverflowError) as error:
             raise TargetError(f"cannot read memory at {address:#x}: {error}") from None
-        if done != len(buffer):
-            raise TargetError(f"cannot read memory at {address:#x}: it is not mapped")
+        _check(done, len(buffer), f"cannot read memory at {address:#x}")
 
     def write(self, address: int, data: bytes) -> None:
         """Raises TargetError when it is not mapped or the process is gone."""
@@ -622,8 +629,7 @@ class MemoryFile:
             done = os.pwrite(self._fd, data, address)
         except (OSError, OverflowError) as error:
             raise TargetError(f"cannot write memory at {address:#x}: {error}") from None
-        if done != len(data):
-            raise TargetError(f"cannot write memory at {address:#x}: it is not mapped")
+        _check(done, len(data), f"cannot write memory at {address:#x}")
 
     def close(self) -> None:
         """Nothing can be read or written by it any more: its descriptor's number is another file's

@@ -17,12 +17,18 @@ ENDED = ("", "Z", "X")
 
 
 def state(pid: int, thread: int) -> str:
-    """That of a thread, a letter; empty where there is none."""
+    """That of a thread, a letter; empty where there is none. One that is ending is "X": it runs
+    nothing of the program's any more and takes no signals, and soon has no memory, while the kernel
+    gives back what it had, which takes it milliseconds a gigabyte (``PF_EXITING``)."""
     fields = _stat(pid, thread)
-    return fields[_STATE].decode() if fields else ""
+    if not fields:
+        return ""
+    letter = fields[_STATE].decode()
+    return letter if letter in ENDED or not int(fields[_FLAGS]) & _PF_EXITING else "X"
 
 
 _STATE, _FLAGS, _PENDING = 0, 6, 28
+_PF_EXITING = 0x4
 _PF_IO_WORKER = 0x10
 _STAT_BYTES = 4096
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from darc.debuggee import procfs
 from darc.debuggee.wordscan import own_pages
+from darc.model.errors import TargetError
 from darc.target import living
 from fixtures.build import build_leader, build_successors
 from tests.kills.programs import running
@@ -72,6 +74,27 @@ def assert_can_be_read(pid: int) -> None:
     (start,) = {one.start for one in procfs.regions(pid) if one.path == own and not one.offset}
     with procfs.MemoryFile(pid) as memory:
         assert memory.read(start, 4) == b"\x7fELF"
+
+
+def test_a_process_that_is_about_to_be_gone() -> None:
+    """The kernel takes a while to give back its memory: it has ended as soon as none is there."""
+    filling = "import sys; held = bytearray(b'x') * (1 << 28); print(id(held), flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", filling], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        address = int(process.stdout.readline())
+        with procfs.MemoryFile(process.pid) as memory:
+            memory.read(address, 8)
+            process.kill()
+            with pytest.raises(TargetError, match="the process has ended, or is another program"):
+                read_on(memory, address)
+            assert procfs.is_gone(process.pid)
+
+
+def read_on(memory: procfs.MemoryFile, address: int) -> None:
+    while True:
+        memory.read(address, 8)
 
 
 def test_a_process_speaks_for_itself() -> None:
