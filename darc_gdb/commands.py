@@ -146,7 +146,7 @@ def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     listeners.went_on = stopping.went_on
     listeners.hears_stops_last = stopping.hears_stops_last
     listeners.undisturbed = leaving.undisturbed
-    listeners.is_to_leave = leaving.farewell.is_wanted
+    listeners.is_to_leave = target.screen.leaves = leaving.farewell.is_wanted
     listeners.stand_by = leaving.farewell.stand_by
     stop_hook = _StopHook(app, stopping, undo)
     listeners.hears_stops_first = stop_hook.stand_first

@@ -15,7 +15,7 @@ import gdb
 
 from darc.app.liveline import LineScreen, is_terminal
 from darc.debuggee import procfs
-from darc.target.ownthread import Turn, own_thread
+from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.views import glyphs
 from darc.views.words import message
 from darc_gdb import ctrlc
@@ -39,10 +39,20 @@ class GdbScreen(LineScreen):
         """Whether the line below gdb's output is darc's to write on while the program runs,"""
         self._is_below = False
         """and while a command is carried out."""
+        self.leaves: Callable[[], bool] = lambda: False
+        """What tells whether gdb is to leave. Any thread."""
 
     def calls_off(self) -> Callable[[], bool]:
         before = _is_programs()
-        return lambda: signal.SIGINT in signal.sigpending() or (not before and _is_programs())
+        return lambda: (
+            signal.SIGINT in signal.sigpending()
+            or self.is_to_end()
+            or (not before and _is_programs())
+        )
+
+    @any_thread
+    def is_to_end(self) -> bool:
+        return self.leaves()
 
     def went_on(self) -> None:
         """The program goes on."""

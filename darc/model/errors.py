@@ -52,6 +52,10 @@ class TargetError(DarcError):
     """The debugger or the operating system refused an access to the program."""
 
 
+class TimeUpError(DarcError):
+    """What the user asked for was not ready within the time that it may take."""
+
+
 class UnsupportedError(DarcError):
     """darc refuses this program, mode or place, because it could not be right or safe there."""
 

@@ -69,6 +69,12 @@ class Screen(ABC):
         the program's from now on: it may block that signal, and leave it for ever."""
         return lambda: False
 
+    @any_thread
+    def is_to_end(self) -> bool:
+        """Whether the debugger was told to end (SIGTERM, SIGHUP), and does when darc's command is
+        over: what takes long asks, and breaks off. Any thread."""
+        return False
+
     @abstractmethod
     def emit(self, text: str) -> None:
         """Shows text to the user; a newline is added."""

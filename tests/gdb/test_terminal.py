@@ -524,3 +524,27 @@ def test_the_live_line_is_gone_at_the_users_breakpoint_in_another_thread(tmp_pat
 def _check_lines_begin_with_switches(told: str) -> None:
     for line in told.replace("\r\x1b[K", "\n").splitlines():
         assert not re.search(r"\S.*\[Switching to", line), line
+
+
+@pytest.mark.debuggers(GDB)
+@pytest.mark.parametrize("doing", ["looks for functions in file", "looks for handle"])
+def test_debugger_is_told_to_end_while_it_prepares(
+    doing: str, running: Server, tmp_path: Path
+) -> None:
+    """It does not first do all that it was asked for, which takes long in a large program."""
+    (tmp_path / "told.py").write_text(
+        "import os, signal\n"
+        "from darc.app import progress\n"
+        "tell = progress.Progress.__call__\n"
+        "def told(self, text):\n"
+        f"    if text.startswith({doing!r}):\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    tell(self, text)\n"
+        "progress.Progress.__call__ = told\n"
+    )
+    command = "darc profile *" if "file" in doing else "darc start handle"
+    commands = ["source told.py", command, mark("status"), "darc status", "continue"]
+    done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+    assert done.section("status").startswith("darc: nothing is being analysed"), done.gdb
+    assert "internal" not in done.gdb, done.gdb
+    wait_until(lambda: not tracer(running.pid))

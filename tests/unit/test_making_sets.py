@@ -32,6 +32,7 @@ from darc.collectors.memberpads import MemberPads
 from darc.collectors.set_collector import SetCollector
 from darc.collectors.setcount import SetCounting
 from darc.debuggee.switchwatch import SwitchWatch
+from darc.model.errors import TimeUpError
 from darc.model.ftree import Fnode, Function
 from darc.model.leftout import CALLED_OFF, NO_TIME
 from darc.model.parameters import Parameters
@@ -535,6 +536,35 @@ def test_what_does_not_tell_how_far_it_is_is_told_with_the_seconds() -> None:
         if one.name == "darc progress":
             one.join(60)
     assert len(screen.told) == count, "nothing is shown behind its end"
+
+
+def test_what_takes_as_long_as_it_may_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, screen = Clock(), Prompt()
+    monkeypatch.setattr(progress, "time", clock)
+    tell = progress.Progress(screen, clock.now - 7, limit=10.0)
+    with tell.over("looks for handle"):
+        clock.now += 3
+        tell("looks at file 1 of 2")
+        clock.now += 1
+        with pytest.raises(
+            TimeUpError, match=r"\(max-time 10s\) while darc looks at file 2 of 2: "
+        ):
+            tell("looks at file 2 of 2")
+    tell("goes on while the program runs, for which the search's own limit is")
+
+
+def test_where_the_debugger_is_to_end_it_is_broken_off() -> None:
+    class Leaving(Prompt):
+        def is_to_end(self) -> bool:
+            return True
+
+    tell = progress.Progress(Leaving())
+    elsewhere = threading.Thread(target=tell, args=("helps",))
+    with tell.over("looks for handle"):
+        elsewhere.start()
+        elsewhere.join(60)
+        with pytest.raises(KeyboardInterrupt):
+            tell("looks at file 1 of 2")
 
 
 def test_where_there_is_no_live_line_it_tells_more_and_more_seldom(
