@@ -107,7 +107,7 @@ class Beginning:
             naming.check_form(function, request.command)
         if self._target.state is State.NONE:
             self._check_runnable(self._target)
-            progress = Progress(self._target.screen, asked, request.parameters.max_time)
+            progress = Progress(self._target.screen)
             with progress.over(f"looks for {request.spec}"):
                 checked = finding.check_file(self._target, request, progress)
             self._waiting.for_program(*checked)
@@ -122,7 +122,7 @@ class Beginning:
             self.begin(program, 0, request, runs=True, asked=asked)
             self._emit(f"darc: {request.verb} {request.spec}: 'continue'")
             return
-        progress = Progress(self._target.screen, asked, request.parameters.max_time)
+        progress = Progress(self._target.screen)
         with progress.over(f"looks for {request.spec}"):
             try:
                 entry = finding.find_start(
@@ -165,7 +165,9 @@ class Beginning:
             finding.check_read(request.command, self._debuggee)
         if way is not None and (why := way.collector.problem(self._debuggee)) is not None:
             raise UnsupportedError(why)
-        progress = Progress(self._target.screen, began, parameters.max_time)
+        # Of one function all is found in any time that there may be.
+        limit = None if request.finder is None else parameters.max_time
+        progress = Progress(self._target.screen, began, limit)
         notes = () if resumed is None else tuple(refit.opening_notes(resumed, parameters))
         found_notes: Sequence[str] = ()
         if (finder := request.finder) is not None:
