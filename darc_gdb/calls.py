@@ -8,7 +8,8 @@ from signal import SIGSYS
 import gdb
 
 from darc.code.frame_rule import WORD
-from darc.debuggee import detour, procfs
+from darc.debuggee import detour
+from darc.debuggee.seccomp import may_forbid
 from darc.model.errors import DarcError, PadsImpossibleError
 from darc.target.target import Passage, Target
 from darc_gdb.detours import Detours
@@ -68,6 +69,11 @@ class Calls:
         pid = self._target.pid
         return None if pid is None else self._detours.dispatches(pid)
 
+    def admits(self) -> bool:
+        """See :meth:`darc.target.target.Target.admits_calls`."""
+        pid = self._target.pid
+        return pid is not None and self._detours.admits(pid)
+
     def _detour(self) -> int | None:
         """Where a call may stand that comes back by itself; ``None``: gdb is to make it, as the
         program might be killed for what a detour asks of the kernel, or would end with gdb anyway
@@ -80,7 +86,7 @@ class Calls:
         if self.dispatches:
             raise detour.failed(SIGSYS)
         pid = self._target.pid
-        if pid is None or procfs.in_sandbox_of_its_own(pid):
+        if pid is None or may_forbid(self._target, pid):
             return None
         place = self._detours.place(pid)
         if place is None and self._target.attached:

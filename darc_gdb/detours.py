@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from darc.code.processor import FLAGS, PROGRAM_COUNTER, STACK_POINTER, without_traps
 from darc.code.system_calls import SystemCall
-from darc.debuggee import detour, procfs
+from darc.debuggee import detour, procfs, seccomp
 from darc.debuggee.callmaker import CallMaker, Turns, able, has_stack
 from darc.model.errors import TargetError
 from darc.target.memory import Memory
@@ -42,6 +42,8 @@ class Detours:
         self._mapped: Sequence[Region] = ()
         self._dispatching_at: tuple[int, int | None] | None = None
         self._dispatching: bool | None = None
+        self._admits_at: tuple[int, int | None] | None = None
+        self._admits = False
         self._turns = Turns()
 
     def place(self, pid: int) -> int | None:
@@ -64,6 +66,15 @@ class Detours:
             self._dispatching = True if True in told else None if None in told else False
             self._dispatching_at = now
         return self._dispatching
+
+    def admits(self, pid: int) -> bool:
+        """See :meth:`darc.target.target.Target.admits_calls`."""
+        now = pid, self._target.stop_number
+        if self._admits_at != now:
+            filtered = [one for one in self._threads.ids() if procfs.is_filtered(pid, one)]
+            self._admits = all(_admits(Tracee(pid, thread)) for thread in filtered)
+            self._admits_at = now
+        return self._admits
 
     def system_call(self, place: int, number: int, arguments: Sequence[int]) -> int:
         """Makes a system call in a thread of the program; the others stay."""
@@ -119,6 +130,11 @@ class Detours:
         found = able(stopped, segment=lambda one: one.registers["cs"], has_room=has_room)
         stop = self._target.stop_number
         return self._turns.take(stop, ((one.tracee.thread, one) for one in found), make)
+
+
+def _admits(tracee: Tracee) -> bool:
+    filters = tracee.filters()
+    return filters is not None and seccomp.admits(filters)
 
 
 class _Stopped(NamedTuple):

@@ -243,6 +243,9 @@ class GdbTarget(Target):
     def dispatches(self) -> bool | None:
         return self._calls.dispatches
 
+    def admits_calls(self) -> bool:
+        return self._calls.admits()
+
     def lead_out(self, thread: int, passage: Passage) -> bool:
         return self._calls.lead_out(thread, passage)
 

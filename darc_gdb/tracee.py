@@ -7,6 +7,7 @@ unnoticed by gdb: afterwards the thread is where it was, stopped as it was.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import struct
 import time
@@ -22,6 +23,8 @@ from darc.model.errors import TargetError
 _CONT, _GETREGS, _SETREGS = 7, 12, 13
 _GETDISPATCH = 0x4211  # since Linux 6.4
 _GETSIGINFO, _SETSIGINFO, _GETSIGMASK, _SETSIGMASK = 0x4202, 0x4203, 0x420A, 0x420B
+_SECCOMP_GET_FILTER = 0x420C
+_MOST_FILTERS, _FILTER_STEP = 256, 8
 _WALL = 0x4000_0000
 _NAMES = (
     "r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss "
@@ -133,6 +136,19 @@ class Tracee:
         except TargetError:
             return None
         return bool(_DISPATCH.unpack(buffer.raw)[0])
+
+    def filters(self) -> list[bytes] | None:
+        """The seccomp filters that stand over it, each an array of ``struct sock_filter``.
+        ``None``: the kernel does not tell, as it does root alone (ptrace(2))."""
+        found = list[bytes]()
+        for number in range(_MOST_FILTERS):
+            count = _libc.ptrace(_SECCOMP_GET_FILTER, self.thread, number, None)
+            if count < 0:
+                return found if ctypes.get_errno() == errno.ENOENT and number else None
+            buffer = ctypes.create_string_buffer(count * _FILTER_STEP)
+            self._ask(_SECCOMP_GET_FILTER, number, buffer)
+            found.append(buffer.raw)
+        return None
 
     # --------------------------------------------------------------------- it runs
 

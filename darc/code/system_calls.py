@@ -5,4 +5,5 @@ from __future__ import annotations
 from darc.code import x86_64_system_calls
 
 SystemCall = x86_64_system_calls.SystemCall
+AUDIT_ARCHITECTURE = x86_64_system_calls.AUDIT_ARCHITECTURE
 MAKING_CHILDREN = x86_64_system_calls.MAKING_CHILDREN

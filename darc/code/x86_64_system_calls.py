@@ -32,5 +32,8 @@ class SystemCall(IntEnum):
     CLONE3 = 435
 
 
+AUDIT_ARCHITECTURE = 0xC000003E
+"""What the kernel tells a seccomp filter of where a call comes from: ``AUDIT_ARCH_X86_64``."""
+
 MAKING_CHILDREN = (SystemCall.CLONE, SystemCall.FORK, SystemCall.VFORK, SystemCall.CLONE3)
 """From which a child comes as its parent does."""

@@ -18,7 +18,7 @@ from darc.code.program import Program
 from darc.code.system_calls import SystemCall
 from darc.debuggee.frameholes import FrameHoles
 from darc.debuggee.gaps import without
-from darc.debuggee.procfs import MemoryFile, in_sandbox_of_its_own, regions
+from darc.debuggee.procfs import MemoryFile, regions
 from darc.debuggee.references import (
     SEARCHED,
     OwnPlaces,
@@ -27,6 +27,7 @@ from darc.debuggee.references import (
     restore_copies,
     with_called,
 )
+from darc.debuggee.seccomp import may_forbid
 from darc.debuggee.wordscan import own_pages
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.pads import returns
@@ -116,7 +117,7 @@ class LeftBehind:
     def give_back(self, target: Target, pid: int) -> bool:
         """Unmaps its memory, once it is retired and nothing can need it."""
         try:
-            if in_sandbox_of_its_own(pid) or target.dispatches:
+            if may_forbid(target, pid) or target.dispatches:
                 return False
             for one in self.landings:
                 one.forget(self.is_pad)

@@ -14,7 +14,8 @@ from darc.code.system_calls import SystemCall
 from darc.debuggee import limits
 from darc.debuggee.detour import DispatchedError
 from darc.debuggee.gaps import without
-from darc.debuggee.procfs import MemoryFile, in_sandbox_of_its_own, is_locked
+from darc.debuggee.procfs import MemoryFile, is_locked
+from darc.debuggee.seccomp import may_forbid
 from darc.model.errors import PadsImpossibleError, TargetError
 from darc.target.target import Place, Target
 
@@ -42,13 +43,13 @@ class Mappings:
         self._pid = pid
         self._memory = memory
         self._mapped: list[tuple[int, int]] = []
-        self._was_boxed = in_sandbox_of_its_own(pid)
+        self._was_boxed = may_forbid(target, pid)
 
     @property
     def is_boxed(self) -> bool:
         """Whether the program has entered a seccomp sandbox that was not there when darc began: it
         may be killed for what darc asks of the kernel."""
-        return not self._was_boxed and in_sandbox_of_its_own(self._pid)
+        return not self._was_boxed and may_forbid(self._target, self._pid)
 
     @property
     def size(self) -> int:

@@ -14,6 +14,7 @@ from darc.code.program import Program
 from darc.debuggee import admission, bell, clock, handlers, procfs
 from darc.debuggee.parking import lead_home, parked_slots
 from darc.debuggee.process_foothold import ProcessFoothold
+from darc.debuggee.seccomp import may_forbid
 from darc.model.errors import NotFoundError, UnsupportedError, UsageError
 from darc.model.parameters import Parameters
 from darc.pads.backend import BellOutcome, PadBackend, batch_size
@@ -39,7 +40,7 @@ class ProcessPads(PadBackend):
         self._signal: int | None = None
 
     def risk(self) -> str | None:
-        if procfs.in_sandbox_of_its_own(self._pid):
+        if may_forbid(self._target, self._pid):
             return "the program is in a seccomp sandbox, which may kill it for mapping memory"
         if procfs.has_shadow_stack(self._pid):
             return "the program has shadow stacks, on which pads cannot change return addresses"

@@ -460,10 +460,10 @@ def use(thread: int) -> Use | None:
 
 def in_sandbox(pid: int) -> bool:
     """Whether a seccomp filter stands over any thread of the process."""
-    return any(_is_filtered(pid, task) for task in threads(pid)[:256])
+    return any(is_filtered(pid, task) for task in threads(pid)[:256])
 
 
-def _is_filtered(pid: int, thread: int) -> bool:
+def is_filtered(pid: int, thread: int) -> bool:
     """Asked of all threads at each call for darc: the rest of the fields is not read."""
     try:
         fd = os.open(f"/proc/{pid}/task/{thread}/status", os.O_RDONLY | os.O_CLOEXEC)
@@ -487,16 +487,14 @@ def has_shadow_stack(pid: int) -> bool:
 
 def in_sandbox_of_its_own(pid: int) -> bool:
     """Whether seccomp filters stand over the process that do not stand over this one too (as in a
-    container), and that were not there before its file was executed, for which memory had to be
-    mapped."""
+    container). That they were there before its file was executed says that memory could be mapped
+    then, and nothing of the other system calls that darc makes."""
     if not in_sandbox(pid):
         return False
-    filters, parent = _filters(pid), int(status(pid).get("PPid", "0"))
+    filters = _filters(pid)
     if filters is None:
         return True
-    if filters <= (_filters(os.getpid()) or 0) or _is_containers(pid, filters):
-        return False
-    return not (filters == _filters(parent) and file(pid) != file(parent))
+    return filters > (_filters(os.getpid()) or 0) and not _is_containers(pid, filters)
 
 
 def _is_containers(pid: int, filters: int) -> bool:

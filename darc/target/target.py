@@ -231,6 +231,11 @@ class Target(ABC):
         it cannot be told."""
         return None
 
+    def admits_calls(self) -> bool:
+        """Whether the seccomp filters of all threads of the stopped program are known to let
+        through what darc asks of the kernel; ``False``: nobody can tell."""
+        return False
+
     def lead_out(self, thread: int, passage: Passage) -> bool:
         """Leads a thread home that stands in a passage of a debugger that is gone. ``False``: it
         is to go its way back by itself."""

@@ -4,16 +4,19 @@ debugger that is killed: breakpoints."""
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from darc.code.system_calls import SystemCall
 from darc.debuggee import procfs
-from fixtures.build import build
+from fixtures.build import build, build_filtered
 from tests.code import altered_code
-from tests.debugger import IN_BOTH, IN_LLDB_AT_NIGHT, attempt, debug, server
+from tests.debugger import IN_BOTH, IN_LLDB_AT_NIGHT, REPORT, attempt, debug, server
 
 pytestmark = IN_LLDB_AT_NIGHT
 
@@ -53,6 +56,45 @@ def test_program_that_takes_no_pads(mode: str, why: str, tmp_path: Path) -> None
     assert f"cannot time handle with pads: {why}" in line
     assert line.endswith(f"; '--probes breakpoint' can, but {DANGER}")
     assert "is timed by breakpoints" not in done.gdb
+
+
+@contextlib.contextmanager
+def filtered(call: SystemCall, action: str, *launcher: str) -> Iterator[int]:
+    """The server under a seccomp filter that was there before it was executed, by its parent's
+    ``launcher`` too if there is one. It is there at the end, and does what it did."""
+    with server(build_filtered(), str(int(call)), action, *launcher, str(build("server"))) as made:
+        found = procfs.children(made.pid) if launcher else [made.pid]
+        yield found[0]
+        os.kill(found[0], signal.SIGTERM)
+        assert made.read_line() == b"stopped, 0 wrong\n"
+
+
+SEARCH = ["darc start handle --peak last --start-ops 1000", "continue", REPORT, "detach"]
+
+
+@IN_BOTH
+@pytest.mark.parametrize("action", ["kill", "fail"])
+@pytest.mark.parametrize("call", [SystemCall.TGKILL, SystemCall.PPOLL])
+def test_filter_from_before_that_forbids_what_darc_does(
+    call: SystemCall, action: str, tmp_path: Path
+) -> None:
+    """It is not tried out: the program would end, or a thread go by where it was to stop."""
+    launcher = ["/bin/sh", "-c", '"$0" & wait'] if call is SystemCall.TGKILL else []
+    with filtered(call, action, *launcher) as pid:
+        done = debug(tmp_path, None, (), [attempt(SEARCH[0]), "detach"], options=["-p", str(pid)])
+        assert "the program is in a seccomp sandbox, which may kill it" in done.gdb, done.gdb
+        assert altered_code(pid)[2] == []
+
+
+@pytest.mark.parametrize("launcher", [[], ["/bin/sh", "-c", '"$0" & wait']], ids=["alone", "shell"])
+def test_filter_from_before_that_is_read(launcher: list[str], tmp_path: Path) -> None:
+    """As a service manager's: root's gdb sees that it is none of darc's business."""
+    if os.geteuid() != 0 or procfs.in_sandbox(os.getpid()):
+        pytest.skip("filters are told to root alone, outside of any")
+    with filtered(SystemCall.PERF_EVENT_OPEN, "kill", *launcher) as pid:
+        done = debug(tmp_path, None, (), SEARCH, options=["-p", str(pid)])
+        assert done.paths == [("handle", "lookup", "burn")], done.gdb
+        assert altered_code(pid)[2] == []
 
 
 @IN_BOTH
