@@ -14,7 +14,8 @@ import signal
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from darc.code.processor import FLAGS, PROGRAM_COUNTER, STACK_POINTER, without_traps
+from darc.code.architecture import Call, Detour
+from darc.code.processor import DETOURS, FLAGS, PROGRAM_COUNTER, STACK_POINTER, without_traps
 from darc.code.system_calls import SystemCall
 from darc.debuggee import detour, procfs, seccomp
 from darc.debuggee.callmaker import CallMaker, Turns, able, has_stack
@@ -78,7 +79,7 @@ class Detours:
 
     def system_call(self, place: int, number: int, arguments: Sequence[int]) -> int:
         """Makes a system call in a thread of the program; the others stay."""
-        return self._run(place, detour.Call(number, arguments))
+        return self._run(place, Call(number, arguments))
 
     def wake(self, place: int, pid: int) -> None:
         """Ends a stop of the whole process. The signal that does it is taken by the thread that
@@ -107,18 +108,18 @@ class Detours:
         for name in (STACK_POINTER, PROGRAM_COUNTER):
             self._target.threads.write_register(thread, name, passage.registers[name])
 
-    def _run(self, place: int, what: detour.Call) -> int:
+    def _run(self, place: int, what: Call) -> int:
         pid = self._target.pid
         if pid is None:
             raise TargetError("the program has ended")
         with self._target.memory.at_once():
             return self._made(pid, place, what)
 
-    def _made(self, pid: int, place: int, what: detour.Call) -> int:
+    def _made(self, pid: int, place: int, what: Call) -> int:
         writable = [r for r in self._regions(pid) if "w" in r.permissions]
 
         def has_room(one: _Stopped) -> bool:
-            needed = detour.stack_needed(one.registers)
+            needed = DETOURS.stack_needed(one.registers)
             inside = any(r.start <= needed.start and needed.stop <= r.end for r in writable)
             return inside and has_stack(pid, one.registers)
 
@@ -127,7 +128,9 @@ class Detours:
             return maker.make(what, place, self._target.journal)
 
         stopped = (_Stopped.of(Tracee(pid, one)) for one in self._threads.from_selected())
-        found = able(stopped, segment=lambda one: one.registers["cs"], has_room=has_room)
+        found = able(
+            stopped, segment=lambda one: one.registers[DETOURS.CODE_SEGMENT], has_room=has_room
+        )
         stop = self._target.stop_number
         return self._turns.take(stop, ((one.tracee.thread, one) for one in found), make)
 
@@ -170,16 +173,16 @@ class BesideGdb(CallMaker):
     def write(self, address: int, data: bytes) -> None:
         self._memory.write(address, data)
 
-    def follow(self, way: detour.Detour) -> None:
+    def follow(self, way: Detour) -> None:
         if self.bell == signal.SIGCONT:
             self._stops = [one for one in self._others() if one.waits_for(signal.SIGSTOP)]
         information = self._tracee.information()
         held = signal_of(information)
         if held == signal.SIGSYS and not was_sent(information):
             raise detour.failed(held)
-        # orig_rax: the kernel has no system call to begin anew meanwhile.
+        # The kernel has no system call to begin anew meanwhile.
         flags = without_traps(self.registers[FLAGS])
-        entering = {PROGRAM_COUNTER: way.entry, FLAGS: flags, "orig_rax": _NONE}
+        entering = {PROGRAM_COUNTER: way.entry, FLAGS: flags, DETOURS.STOPPED_IN: DETOURS.IN_NONE}
         self._tracee.set_registers({**self.registers, **entering})
         self._tracee.set_mask(self._blocked())
         is_kept = held not in (self.bell, signal.SIGTRAP, *_NOT_KEPT)

@@ -9,7 +9,8 @@ from typing import Protocol, TypeVar
 
 import lldb
 
-from darc.code.processor import STACK_POINTER
+from darc.code.architecture import Call
+from darc.code.processor import DETOURS, STACK_POINTER
 from darc.debuggee import detour, procfs
 from darc.debuggee.callmaker import Turns, able, has_stack
 from darc.target.memory import Memory
@@ -71,7 +72,7 @@ class Calls:
 
     def system_call(self, number: int, arguments: Sequence[int]) -> int | None:
         """See :meth:`darc.target.target.Target.system_call`."""
-        what = detour.Call(number, arguments)
+        what = Call(number, arguments)
         return self._in_a_thread(lambda thread: self._on_detour(thread, what))
 
     def _in_a_thread(self, make: Callable[[lldb.SBThread], _Result]) -> _Result:
@@ -83,7 +84,7 @@ class Calls:
         catches = procfs.catches(pid, SIGSYS)
         found = able(
             (first, *user_threads(process)),
-            segment=lambda one: registers.read(one, "cs"),
+            segment=lambda one: registers.read(one, DETOURS.CODE_SEGMENT),
             has_room=lambda one: has_stack(
                 pid, {STACK_POINTER: registers.read(one, STACK_POINTER)}
             ),
@@ -91,7 +92,7 @@ class Calls:
         )
         return self._turns.take(stop, ((int(one.GetThreadID()), one) for one in found), make)
 
-    def _on_detour(self, thread: lldb.SBThread, what: detour.Call) -> int | None:
+    def _on_detour(self, thread: lldb.SBThread, what: Call) -> int | None:
         """Makes a call without lldb's noticing; ``None``: it cannot be."""
         process = self._target.stopped()
         if procfs.in_sandbox_of_its_own(int(process.GetProcessID())):
@@ -102,7 +103,7 @@ class Calls:
     def call_in(self, thread: lldb.SBThread, address: int, arguments: Sequence[int]) -> int:
         """Calls a function in this thread."""
 
-        def run(what: detour.Call) -> int:
+        def run(what: Call) -> int:
             result = self._on_detour(thread, what)
             if result is None:
                 raise _NoPlaceError

@@ -18,8 +18,8 @@ from signal import SIGSTOP, SIGSYS
 
 import lldb
 
-from darc.code.frame_rule import WORD
-from darc.code.processor import FLAGS, GENERAL, KEPT, PROGRAM_COUNTER, RESULT
+from darc.code.architecture import Call, Detour
+from darc.code.processor import DETOURS, FLAGS, GENERAL, KEPT, PROGRAM_COUNTER, RESULT
 from darc.debuggee import bell, detour, procfs
 from darc.debuggee.callmaker import CallMaker, Patience
 from darc.model.errors import TargetError
@@ -33,7 +33,7 @@ interrupted, and goes on."""
 
 
 def make_call(
-    process: lldb.SBProcess, thread: lldb.SBThread, what: detour.Call, journal: Journal
+    process: lldb.SBProcess, thread: lldb.SBThread, what: Call, journal: Journal
 ) -> int | None:
     """Makes a call in a thread by a detour; ``None``: there is no place for one, and nothing was
     done.
@@ -60,11 +60,11 @@ class BesideLldb(CallMaker):
     """A thread that lldb has stopped, for one attempt at a call."""
 
     def __init__(self, process: lldb.SBProcess, thread: lldb.SBThread) -> None:
-        before = {
-            name: registers.read(thread, name) for name in detour.REGISTERS if name != "orig_rax"
-        }
-        restarts = before[RESULT] in detour.RESTARTED
-        before["orig_rax"] = registers.read_system_call(process, thread) if restarts else WORD
+        seen = (name for name in DETOURS.REGISTERS if name != DETOURS.STOPPED_IN)
+        before = {name: registers.read(thread, name) for name in seen}
+        restarts = DETOURS.is_restarted(before[RESULT])
+        number = registers.read_system_call(process, thread) if restarts else DETOURS.IN_NONE
+        before[DETOURS.STOPPED_IN] = number
         pid, tid = int(process.GetProcessID()), int(thread.GetThreadID())
         super().__init__(pid, tid, registers=before, mask=None)
         self._kept = {name: registers.read(thread, name) for name in KEPT}
@@ -82,7 +82,7 @@ class BesideLldb(CallMaker):
     def write(self, address: int, data: bytes) -> None:
         self._server.write(address, data)
 
-    def follow(self, way: detour.Detour) -> None:
+    def follow(self, way: Detour) -> None:
         self._after = way.registers
         self._jump(way.entry)
         self._server.tell_all()
@@ -98,14 +98,14 @@ class BesideLldb(CallMaker):
             self._go(way)
             raise waits or detour.failed(halt.signal)
 
-    def _go(self, way: detour.Detour) -> tuple[Halt, detour.WaitsError | None]:
+    def _go(self, way: Detour) -> tuple[Halt, detour.WaitsError | None]:
         """Lets the thread go until it has rung, raised a signal by itself, is to take one, or was
         stopped as it waits for another thread."""
         for _ in range(detour.ATTEMPTS):
             patience = Patience(self.process, self.thread)
             with patience.kept(self._knock, _ANSWER_SECONDS):
                 halt = self._server.go()
-            is_own = halt.pc != way.entry and way.is_dispatched(halt.registers)
+            is_own = halt.pc != way.entry and DETOURS.is_refused(halt.registers, way)
             if halt.signal == SIGSYS and not is_own:
                 self._was_sent = True
                 continue
@@ -120,14 +120,14 @@ class BesideLldb(CallMaker):
         blocked = procfs.blocks(self.process, self.thread, self.bell)
         bell.send(self.process, self.thread, SIGSTOP if blocked else self.bell)
 
-    def _take(self, halt: Halt, way: detour.Detour) -> Mapping[str, int]:
+    def _take(self, halt: Halt, way: Detour) -> Mapping[str, int]:
         """Lets the thread take a signal as if darc had not been there; its registers then."""
         if halt.pc == way.entry and halt.registers[RESULT] == self.registers[RESULT]:
             self._jump(self.registers[PROGRAM_COUNTER])
         else:
             # Were the debugger gone by now, it would go all of its way again.
             self._jump(way.entry)
-            registers.write_all(self._lldb_thread, detour.interrupted(self.registers, way))
+            registers.write_all(self._lldb_thread, DETOURS.interrupted(self.registers, way))
         self._knock()
         for _ in range(detour.ATTEMPTS):
             halt = self._server.go(halt.signal)

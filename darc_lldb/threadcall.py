@@ -15,6 +15,7 @@ import lldb
 from darc.code.architecture import HandMadeCall
 from darc.code.processor import (
     BREAKPOINT,
+    DETOURS,
     FLAGS,
     GENERAL,
     PROGRAM_COUNTER,
@@ -196,13 +197,13 @@ class ThreadCall:
     def _restart(self, saved: dict[str, int]) -> dict[str, int]:
         """The registers with which an interrupted system call begins anew: the kernel would have
         done that, but forgets about it in the call."""
-        if saved[RESULT] not in detour.RESTARTED:
+        if not DETOURS.is_restarted(saved[RESULT]):
             return {}
         size = len(SYSTEM_CALL)
         if self._read(saved[PROGRAM_COUNTER] - size, size) != SYSTEM_CALL:
             return {}
         number = registers.read_system_call(self._process, self._thread)
-        again = detour.restarted({**saved, "orig_rax": number})
+        again = DETOURS.restarted({**saved, DETOURS.STOPPED_IN: number})
         return {name: again[name] for name in (RESULT, PROGRAM_COUNTER)}
 
     def _read(self, address: int, size: int) -> bytes:

@@ -663,8 +663,8 @@ darc_unparked:
     .globl darc_home
 darc_home:
     .byte 0x48, 0xbc /* mov rsp, */
-    .globl darc_home_rsp
-darc_home_rsp:
+    .globl darc_home_stack
+darc_home_stack:
     .quad 0
     jmp [rip]
     .globl darc_home_back

@@ -1,10 +1,11 @@
 """What darc asks of a processor, and the values that it speaks of.
 
-A second architecture brings what is asked for here: a :class:`CodeReader`, a :class:`Convention`
-and :class:`FrameRegisters`; a :class:`~darc.pads.architecture.PadWriter`; the agent's stubs; and
-what knows registers or opcodes besides, which docs/extending/architecture.md lists file by file.
-There is x86-64 alone: ``x86_64.py``, here and in ``darc/pads/``, and the files that begin with
-that name. ``processor.py`` beside it is the one place that says so, and all others ask that.
+A second architecture brings what is asked for here: a :class:`CodeReader`, a :class:`Convention`,
+a :class:`DetourWriter` and :class:`FrameRegisters`; a :class:`~darc.pads.architecture.PadWriter`;
+the agent's stubs; and what knows registers or opcodes besides, which docs/extending/architecture.md
+lists file by file. There is x86-64 alone: ``x86_64.py``, here and in ``darc/pads/``, and the files
+that begin with that name. ``processor.py`` beside it is the one place that says so, and all others
+ask that.
 
 An instruction is whatever the reader's decoder makes (:class:`Instruction`). Others know where it
 stands, and hand it back to the reader, which knows the rest.
@@ -407,6 +408,10 @@ class Convention(Protocol):
         """The flags of a program that steps itself, for code that is none of its: a trap while
         signals are blocked would be its end, whatever handler it has."""
 
+    def system_call_function(self, number: int) -> bytes:
+        """The code of a function that makes this system call, with its own arguments, and returns
+        what the kernel does."""
+
     def free_slot(self, stack_pointer: int, distance: int) -> int:
         """Where a return address may stand, at least so many bytes below the stack pointer, for the
         function to find its stack aligned."""
@@ -415,6 +420,97 @@ class Convention(Protocol):
         self, address: int, arguments: Sequence[int], slot: int, back: int
     ) -> HandMadeCall:
         """A call of the function at ``address`` that comes back to ``back``."""
+
+
+@dataclass(frozen=True)
+class Ringer:
+    """How a thread rings on its way: the process and itself as the program knows them, and the
+    signal."""
+
+    process: int
+    thread: int
+    signal: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """A system call's number or a function's address, and the arguments. ``stack`` is the end of
+    memory that a function may use as its stack; 0 for a system call."""
+
+    address: int
+    arguments: Sequence[int]
+    stack: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detour:
+    """Write ``code`` at ``place``, then set the program counter to ``entry``. The thread has rung
+    when it stands at one of ``rungs``; the result is at ``result``. Then the ``registers`` are set,
+    in their order. Before ``masked`` signals are delivered, and from ``leave`` on, where it gives
+    the call up. ``numbers`` are those of its system calls, by where each comes back."""
+
+    place: int
+    code: bytes
+    entry: int
+    masked: int
+    leave: int
+    rungs: tuple[int, ...]
+    result: int
+    registers: Mapping[str, int]
+    numbers: Mapping[int, int]
+
+
+class DetourWriter(Protocol):
+    """Writes the code of detours (:mod:`darc.debuggee.detour`), and knows how the kernel leaves the
+    registers of a thread that it stops in a system call."""
+
+    REGISTERS: tuple[str, ...]
+    """What :meth:`plan` has to know of the thread."""
+    LENGTH: int
+    """Bytes of code that a detour needs at most."""
+    STOPPED_IN: str
+    """What tracers call the number of the system call that a thread was stopped in."""
+    IN_NONE: int
+    """What that is where it was in none."""
+    CODE_SEGMENT: str
+    """The register that says what kind of code a thread runs."""
+
+    def takes_calls(self, code_segment: int) -> bool:
+        """Whether a thread with this :attr:`CODE_SEGMENT` can go through a detour: one that is in
+        32-bit code (as Wine has it) would take its instructions for others."""
+
+    def plan(
+        self,
+        registers: Mapping[str, int],
+        place: int,
+        ringer: Ringer,
+        call: Call,
+        *,
+        blocked: int,
+        mask: int | None,
+    ) -> Detour:
+        """The way of a thread with these ``registers`` by ``place`` through a call, with the
+        signals ``blocked`` kept from it. ``mask`` is what it blocks else; ``None``: what it finds
+        blocked when it begins."""
+
+    def stack_needed(self, registers: Mapping[str, int]) -> range:
+        """The part of its stack that a thread uses on its way."""
+
+    def is_restarted(self, result: int) -> bool:
+        """Whether the kernel begins the system call anew that has this ``result`` where a thread
+        was stopped in it."""
+
+    def restarted(self, registers: Mapping[str, int]) -> dict[str, int]:
+        """The registers with which an interrupted system call begins anew, as the kernel would set
+        them if the thread did nothing else before."""
+
+    def interrupted(self, registers: Mapping[str, int], way: Detour) -> dict[str, int]:
+        """The registers with which a thread takes a signal that came on its ``way``, as if it had
+        come where the thread was: a system call that only a handler ends is ended."""
+
+    def is_refused(self, registers: Mapping[str, int], way: Detour) -> bool:
+        """Whether a thread that SIGSYS comes to is refused a system call of its ``way``. Else
+        somebody has sent it."""
 
 
 class FrameRegisters(Protocol):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import cast
 
-from darc.code import x86_64, x86_64_convention, x86_64_frames
-from darc.code.architecture import CodeReader, Convention, FrameRegisters
+from darc.code import x86_64, x86_64_convention, x86_64_detour, x86_64_frames
+from darc.code.architecture import CodeReader, Convention, DetourWriter, FrameRegisters
 
 _OWN: CodeReader[x86_64.Instruction] = x86_64
 
 READER = cast("CodeReader", _OWN)
 """To others its instructions are any processor's: it gets none back but those that it has made."""
 CONVENTION: Convention = x86_64_convention
+DETOURS: DetourWriter = x86_64_detour
 FRAMES: FrameRegisters = x86_64_frames
 
 PATCH_LENGTH, SHORT_JUMP = READER.PATCH_LENGTH, READER.SHORT_JUMP
@@ -59,3 +60,4 @@ ARGUMENTS, SYSTEM_CALL_ARGUMENTS = CONVENTION.ARGUMENTS, CONVENTION.SYSTEM_CALL_
 SCRATCH, KEPT, GENERAL = CONVENTION.SCRATCH, CONVENTION.KEPT, CONVENTION.GENERAL
 FLAGS, without_traps = CONVENTION.FLAGS, CONVENTION.without_traps
 free_slot, call_by_hand = CONVENTION.free_slot, CONVENTION.call_by_hand
+system_call_function = CONVENTION.system_call_function

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from darc.code.frame_rule import WORD, WORD_SIZE
-from darc.code.x86_64 import PROGRAM_COUNTER, RESULT, STACK_POINTER
+from darc.code.x86_64 import PROGRAM_COUNTER, RESULT, RETURN, STACK_POINTER, SYSTEM_CALL
 
 _ALIGNMENT = 16
 _TRAP_FLAG = 1 << 8
+_SET_NUMBER = b"\xb8"  # mov eax, imm32
+_MOVE_FOURTH = b"\x49\x89\xca"  # mov r10, rcx
 
 ARGUMENTS: tuple[str, ...] = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 """Of a function, the first one first."""
@@ -66,6 +68,12 @@ class SystemVCall:
     def has_returned(self, program_counter: int, stack_pointer: int) -> bool:
         """Whether a thread that is here has come back from it."""
         return (program_counter, stack_pointer) == (self.back, self.stack_behind)
+
+
+def system_call_function(number: int) -> bytes:
+    """The code of a function that makes this system call, with its own arguments, and returns what
+    the kernel does."""
+    return _SET_NUMBER + struct.pack("<I", number) + _MOVE_FOURTH + SYSTEM_CALL + RETURN
 
 
 def free_slot(stack_pointer: int, distance: int) -> int:

@@ -14,7 +14,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from darc.code.processor import BREAKPOINT
+from darc.code.processor import BREAKPOINT, branch_target, instructions
 from darc.debuggee import journal, procfs
 from darc.model.errors import TargetError
 from darc.target import living
@@ -98,11 +98,8 @@ def _is_changed(place: Place, memory: procfs.MemoryFile) -> bool:
 
 def _leads_to(place: Place) -> int | None:
     """Where the jump or call leads that was written there."""
-    for codes, size in ((b"\xe8\xe9", 4), (b"\xeb", 1)):
-        if place.written[:1] in (codes[:1], codes[-1:]) and len(place.written) > size:
-            distance = int.from_bytes(place.written[1 : size + 1], "little", signed=True)
-            return place.address + size + 1 + distance
-    return None
+    first = next(instructions(place.written, place.address), None)
+    return None if first is None else branch_target(first)
 
 
 def _clear(pid: int, region: Region, memory: procfs.MemoryFile) -> None:

@@ -15,8 +15,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
+from darc.code.architecture import Call, Detour, Ringer
+from darc.code.processor import DETOURS
 from darc.debuggee import admission, detour, procfs
-from darc.debuggee.detour import Call, Detour, DispatchedError, Ringer, WaitsError, plan
+from darc.debuggee.detour import DispatchedError, WaitsError, plan
 from darc.model.errors import TargetError
 from darc.target import living
 from darc.target.ownthread import begin_thread
@@ -33,7 +35,7 @@ def has_stack(process: int, registers: Mapping[str, int]) -> bool:
     """Whether a stopped thread with these registers has the stack that a call needs, and would not
     wait there for another thread of the program, which stands still: a page that userfaultfd
     guards takes no writes of a debugger's either."""
-    needed = detour.stack_needed(registers)
+    needed = DETOURS.stack_needed(registers)
     try:
         with procfs.MemoryFile(process) as memory:
             memory.write(needed.start, memory.read(needed.start, len(needed)))
@@ -93,7 +95,7 @@ def able(
     """
     in_64_bits = free = found = False
     for thread in threads:
-        if not detour.takes_calls(segment(thread)):
+        if not DETOURS.takes_calls(segment(thread)):
             continue
         in_64_bits = True
         if is_at_stake(thread):
@@ -166,7 +168,8 @@ class CallMaker(ABC):
     def __init__(
         self, process: int, thread: int, *, registers: Mapping[str, int], mask: int | None
     ) -> None:
-        """``registers`` are where it stands, at least :data:`~darc.debuggee.detour.REGISTERS`.
+        """``registers`` are where it stands, at least those of
+        :attr:`DetourWriter.REGISTERS <darc.code.architecture.DetourWriter.REGISTERS>`.
         ``mask`` is what signals it blocks; ``None``: the debugger cannot set that."""
         self.process = process
         self.thread = thread

@@ -6,9 +6,9 @@ It is anonymous, and ends with the process.
 from __future__ import annotations
 
 import contextlib
-import struct
 from collections.abc import Callable, Sequence
 
+from darc.code.processor import system_call_function
 from darc.code.program import Program
 from darc.code.system_calls import SystemCall
 from darc.debuggee import limits
@@ -27,8 +27,6 @@ _EEXIST = 17
 _ZEROS = bytes(1 << 20)
 
 _BOXED = "the program has entered a seccomp sandbox, which may kill it for mapping memory"
-# mov eax, imm32; mov r10, rcx; syscall; ret
-_SYSTEM_CALL = b"\xb8%s\x49\x89\xca\x0f\x05\xc3"
 
 
 class Mappings:
@@ -85,7 +83,7 @@ class Mappings:
         if self.is_boxed:
             raise PadsImpossibleError(_BOXED)
         place = self._borrowed_place()
-        code = _SYSTEM_CALL.replace(b"%s", struct.pack("<I", number))
+        code = system_call_function(number)
         original = self._target.memory.read(place, len(code))
         self._target.journal.patches([Place(place, original, code)])
         self._target.memory.write(place, code)

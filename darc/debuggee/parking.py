@@ -12,8 +12,15 @@ from __future__ import annotations
 import struct
 
 from darc.agent import compiled
-from darc.code.processor import SCRATCH
-from darc.debuggee.detour import RESTARTED
+from darc.code.processor import (
+    DETOURS,
+    PROGRAM_COUNTER,
+    RESULT,
+    SCRATCH,
+    STACK_POINTER,
+    cfa_of,
+    slot_of,
+)
 from darc.pads.foothold import Foothold
 from darc.target.target import Target
 
@@ -22,27 +29,28 @@ def lead_home(target: Target, foothold: Foothold, slot: int) -> bool:
     """Sets the registers of the thread that rang and goes on with its stack pointer right above
     ``slot``, as where f0 returned from there. ``False``: no thread stands where it can be led home
     from; nothing was changed."""
-    found = [one for one in _parked(target, foothold).items() if one[1]["stack"] == slot + 8]
+    stack = cfa_of(slot)
+    found = [one for one in _parked(target, foothold).items() if one[1]["stack"] == stack]
     if not found:
         return False
     ((thread, words),) = found
-    if words["rax"] in RESTARTED:
+    if DETOURS.is_restarted(words[RESULT]):
         return False
     # The debugger may be killed between any two of these. Until the thread is at darc_home it goes
     # on by itself with what is on its stack; there only its stack pointer is still another one.
     for name in SCRATCH:
         target.threads.write_register(thread, name, words[name])
-    target.memory.write(foothold.symbol("darc_home_rsp"), struct.pack("<Q", slot + 8))
+    target.memory.write(foothold.symbol("darc_home_stack"), struct.pack("<Q", stack))
     target.memory.write(foothold.symbol("darc_home_back"), struct.pack("<Q", words["back"]))
-    target.threads.write_register(thread, "rip", foothold.symbol("darc_home"))
-    target.threads.write_register(thread, "rsp", slot + 8)
-    target.threads.write_register(thread, "rip", words["back"])
+    target.threads.write_register(thread, PROGRAM_COUNTER, foothold.symbol("darc_home"))
+    target.threads.write_register(thread, STACK_POINTER, stack)
+    target.threads.write_register(thread, PROGRAM_COUNTER, words["back"])
     return True
 
 
 def parked_slots(target: Target, foothold: Foothold) -> dict[int, int]:
     """The threads that stand where they can be led home from, and :func:`lead_home`'s slots."""
-    return {thread: words["stack"] - 8 for thread, words in _parked(target, foothold).items()}
+    return {thread: slot_of(words["stack"]) for thread, words in _parked(target, foothold).items()}
 
 
 def _parked(target: Target, foothold: Foothold) -> dict[int, dict[str, int]]:
@@ -52,7 +60,7 @@ def _parked(target: Target, foothold: Foothold) -> dict[int, dict[str, int]]:
     found = {}
     for thread, pc in target.threads.program_counters().items():
         if first <= pc < end:
-            stack = target.threads.read_register(thread, "rsp")
+            stack = target.threads.read_register(thread, STACK_POINTER)
             raw = target.memory.read(stack, blob.sizes["darc_parked"])
             found[thread] = blob.unpack("darc_parked", raw)
     return found

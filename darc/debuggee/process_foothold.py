@@ -209,7 +209,7 @@ class ProcessFoothold(Foothold):
         """Whether this very agent is there; two words of it are a thread's that went home."""
         code = bytearray(self._blob.code)
         try:
-            for name in ("darc_home_rsp", "darc_home_back"):
+            for name in ("darc_home_stack", "darc_home_back"):
                 at = self._blob.symbols[name]
                 code[at : at + 8] = self._target.memory.read(place + at, 8)
             return self._target.memory.read(place, len(code)) == bytes(code)

@@ -7,13 +7,12 @@ import os
 
 import pytest
 
+from darc.code.architecture import Call, Detour
+from darc.code.processor import DETOURS
 from darc.debuggee.callmaker import CallMaker, Turns, able
 from darc.debuggee.detour import (
     HANDLER_AT_STAKE,
     IN_32_BITS,
-    REGISTERS,
-    Call,
-    Detour,
     DispatchedError,
     EndedError,
     WaitsError,
@@ -30,7 +29,7 @@ class Steps(Journal, CallMaker):
     that do not succeed."""
 
     def __init__(self, *failing: str, error: type[BaseException] = TargetError) -> None:
-        registers = dict.fromkeys(REGISTERS, 1 << 40)
+        registers = dict.fromkeys(DETOURS.REGISTERS, 1 << 40)
         super().__init__(os.getpid(), os.getpid(), registers=registers, mask=0)
         self.steps: list[str] = []
         self._failing = failing

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from iced_x86 import Decoder, FlowControl, Mnemonic
 
-from darc.debuggee.detour import LENGTH, REGISTERS, Call, Ringer, find_place, plan, stack_needed
+from darc.code.architecture import Call, Ringer
+from darc.code.x86_64_detour import LENGTH, REGISTERS, stack_needed
+from darc.debuggee.detour import find_place, plan
 from darc.model.errors import TargetError
 from darc.target.target import Region
 

@@ -21,7 +21,7 @@ SYMBOLS = {
     "darc_parked": PARKED,
     "darc_unparked": UNPARKED,
     "darc_home": HOME,
-    "darc_home_rsp": HOME + 2,
+    "darc_home_stack": HOME + 2,
     "darc_home_back": HOME + 16,
 }
 BACK = 0x4000
