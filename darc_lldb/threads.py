@@ -7,7 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import lldb
 
-from darc.code.processor import PROGRAM_COUNTER, STACK_POINTER, THREAD_POINTER
+from darc.code.processor import (
+    PROGRAM_COUNTER,
+    STACK_POINTER,
+    THREAD_POINTER,
+    system_call_function,
+)
 from darc.code.system_calls import SystemCall
 from darc.model.errors import TargetError
 from darc.target.ownthread import Turn, any_thread, own_thread
@@ -17,8 +22,6 @@ from darc_lldb import registers, threadpointer
 from darc_lldb.calls import Calls, Debugged, user_threads
 
 _GET_FS = 0x1003
-_SYSCALL = bytes.fromhex("89f8 4889f7 4889d6 4889ca 0f05 c3")
-"""mov eax, edi; mov rdi, rsi; mov rsi, rdx; mov rdx, rcx; syscall; ret"""
 
 
 @own_thread
@@ -76,19 +79,19 @@ class LldbThreads(Threads):
         number = int(thread.GetThreadID())
         if number not in self._thread_pointers:
             assert self._target.pid is not None
-            rsp = registers.read(thread, STACK_POINTER)
-            found = threadpointer.find(self._target.pid, number, rsp)
+            stack = registers.read(thread, STACK_POINTER)
+            found = threadpointer.find(self._target.pid, number, stack)
             self._thread_pointers[number] = (
-                self._ask_thread_pointer(thread, rsp) if found is None else found
+                self._ask_thread_pointer(thread, stack) if found is None else found
             )
         return self._thread_pointers[number]
 
-    def _ask_thread_pointer(self, thread: lldb.SBThread, rsp: int) -> int:
+    def _ask_thread_pointer(self, thread: lldb.SBThread, stack: int) -> int:
         """The thread itself asks the kernel."""
-        place = rsp - 2048 & ~7
+        place = stack - 2048 & ~7
         word = self._target.memory.read(place, 8)
-        with self._borrowed() as function:
-            result = self._calls.call_in(thread, function, [SystemCall.ARCH_PRCTL, _GET_FS, place])
+        with self._borrowed(SystemCall.ARCH_PRCTL) as function:
+            result = self._calls.call_in(thread, function, [_GET_FS, place])
         base = int.from_bytes(self._target.memory.read(place, 8), "little")
         self._target.memory.write(place, word)
         if result:
@@ -98,12 +101,14 @@ class LldbThreads(Threads):
         return base
 
     @contextlib.contextmanager
-    def _borrowed(self) -> Iterator[int]:
-        """A place of the program's code with a function ``syscall(number, …)`` for the moment."""
+    def _borrowed(self, number: SystemCall) -> Iterator[int]:
+        """A place of the program's code with a function that makes this system call, for the
+        moment."""
+        code = system_call_function(number)
         place = self._calls.back_address() - 64
-        original = self._target.memory.read(place, len(_SYSCALL))
-        self._target.journal.patches([Place(place, original, _SYSCALL)])
-        self._target.memory.write(place, _SYSCALL)
+        original = self._target.memory.read(place, len(code))
+        self._target.journal.patches([Place(place, original, code)])
+        self._target.memory.write(place, code)
         try:
             yield place
         finally:
