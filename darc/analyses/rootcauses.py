@@ -27,7 +27,7 @@ from darc.analyses.runclock import RunClock
 from darc.analyses.secondlook import (
     SecondLook,
     Untimed,
-    for_breakpoints,
+    for_others,
     opening_note,
     tell_untimed,
     untimed,
@@ -35,7 +35,7 @@ from darc.analyses.secondlook import (
 )
 from darc.analyses.warming import Warming
 from darc.collectors.collector import Collector
-from darc.collectors.ways import kind_for_the_rest
+from darc.collectors.ways import for_the_rest
 from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Fnode, RootCausePath
 from darc.model.functionprofile import FunctionProfile
@@ -115,7 +115,7 @@ class RootCauses(Resumable):
         self._kind = collector.kind
         self._used: AbstractSet[int] = frozenset()
         self._second_look: SecondLook | None = None
-        """While breakpoints time calls that took no pad."""
+        """While another kind of probes times calls that took none."""
         self._ops = RoundOps(
             self._program, self._switches, self.root, resumed, own_back=collector.own_back
         )
@@ -123,7 +123,7 @@ class RootCauses(Resumable):
         self._is_to_descend = False
         """Whether the user is to say into which nodes (``set darc auto off``)."""
         self._closing: ClosingRound | None = None
-        self._why_no_breakpoints: str | None = None
+        self._why_no_others: str | None = None
         self._gone: _Gone | None = None
         """With what the program is, where it is."""
         collector = self._collector  # the first one: breakpoints that follow it have no such time
@@ -389,7 +389,7 @@ class RootCauses(Resumable):
         self._collector.counting.await_in_peak(self._needed)
         return Step.GO_ON
 
-    # -------------------------------------------------------- calls that took no pad
+    # ------------------------------------------------------- calls that took no probe
 
     @property
     def _untimed(self) -> Untimed:
@@ -397,15 +397,19 @@ class RootCauses(Resumable):
         return untimed(self._descent.paths(), self._callees)
 
     def _may_fall_back(self) -> bool:
-        """Whether a second look with breakpoints can tell more."""
+        """Whether a second look, by probes of another kind, can tell more."""
         if not self.parameters.auto or self.parameters.probes is not Probes.AUTO:
             return False
-        has_another = kind_for_the_rest(self._collector.kind) is not None
-        return has_another and bool(for_breakpoints(self._untimed))
+        has_another = for_the_rest(self._collector.kind) is not None
+        return has_another and bool(for_others(self._untimed))
 
     def why_no_fall_back(self) -> str | None:
+        other = for_the_rest(self._collector.kind)
+        if other is None or other.restraint is None:
+            return None
         return why_not(
-            for_breakpoints(self._untimed),
+            for_others(self._untimed),
+            other.restraint,
             hz=self._collector.counting.hz,
             spec=self._spec,
             calls_per_second=self._profile.calls_per_second,
@@ -416,13 +420,15 @@ class RootCauses(Resumable):
         if explanation := self._descent.explain():
             self._note(explanation)
         self._tell(self._descent.passed)
-        calls = for_breakpoints(self._untimed)
-        self._second_look = SecondLook(calls)
+        calls = for_others(self._untimed)
+        before = self._collector.kind
+        self._second_look = SecondLook(calls, before)
         self._used |= self._collector.timing.used
         collector.callees.take_over(self._callees, self.root)
         self._collector, self._callees = collector, collector.callees
         children = {node: tuple(self._callees.fall_back(node)) for node in calls}
-        self._tell(opening_note(node, missed) for node, missed in calls.items())
+        other = type(collector)
+        self._tell(opening_note(node, missed, before, other) for node, missed in calls.items())
         collector.counting.search(*self._profile.limits())
         self._status = Status.SEARCHING
         self._descent = self._new_descent(collector.within_limits(self.parameters))
@@ -493,7 +499,7 @@ class RootCauses(Resumable):
         return self._end()
 
     def stay(self, why: str | None = None) -> Step:
-        self._why_no_breakpoints = why
+        self._why_no_others = why
         return Step.GO_ON if self._look_closer() else self._end()
 
     def _end(self) -> Step:
@@ -522,7 +528,7 @@ class RootCauses(Resumable):
         self._tell(self._descent.passed)
         self._settle(is_cut_short=is_cut_short)
         self._correct()
-        tell_untimed(self._untimed, self._collector.kind, self._why_no_breakpoints)
+        tell_untimed(self._untimed, self._collector.kind, self._why_no_others)
         tell_others(self._paths)
 
     def _correct(self) -> None:

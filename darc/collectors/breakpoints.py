@@ -19,7 +19,7 @@ from darc.code.program import Program
 from darc.collectors.breakplaces import BreakPlace, BreakPlaces
 from darc.collectors.breaktiming import BreakStops, BreakTiming
 from darc.collectors.callees import Callees
-from darc.collectors.collector import Assignment, Collector
+from darc.collectors.collector import Assignment, Collector, Restraint
 from darc.collectors.duties import Summons
 from darc.collectors.f0places import F0Places
 from darc.collectors.hitclock import HitClock
@@ -60,6 +60,8 @@ class BreakpointCollector(Collector):
 
     kind = Probes.BREAKPOINT
     plural = "breakpoints"
+    # Some ten hits of gdb's; and hits that stop the program a third of the time.
+    restraint = Restraint(least_ns=2_000_000, in_words="milliseconds", most_calls=500)
     outlives = True
 
     @staticmethod

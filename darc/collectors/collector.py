@@ -109,12 +109,26 @@ class Assignment:
     """Is told what is done, where that may take long. The program stands still."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Restraint:
+    """What probes that slow a program down keep to where nobody has asked for them."""
+
+    least_ns: int
+    """What a function takes at least whose calls they time, in ns,"""
+    in_words: str
+    """and what such a time is called."""
+    most_calls: int
+    """Calls of f0 in a second up to which they do so."""
+
+
 class Collector(ABC):
     """One way to collect latencies, for one analysis of one program."""
 
     kind: ClassVar[Probes]
     plural: ClassVar[str]
     """What messages call its probes."""
+    restraint: ClassVar[Restraint | None] = None
+    """What it keeps to as it times the calls that another one could not."""
 
     def __init__(self, assignment: Assignment) -> None:
         self._target = assignment.target

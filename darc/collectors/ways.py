@@ -37,10 +37,15 @@ def ways_of(probes: Probes, own: Way | None) -> tuple[Way, ...]:
     return (own if own is not None and own.collector.kind is probes else WAYS[probes],)
 
 
-def kind_for_the_rest(kind: Probes) -> Probes | None:
+def for_the_rest(kind: Probes) -> type[Collector] | None:
     """What times calls that probes of this kind could not; ``None``: nothing does."""
     others = {row.collector.kind: row.for_the_rest for row in _ROWS}
-    other = others.get(kind)
+    return others.get(kind)
+
+
+def kind_for_the_rest(kind: Probes) -> Probes | None:
+    """Which kind that is of."""
+    other = for_the_rest(kind)
     return None if other is None else other.kind
 
 

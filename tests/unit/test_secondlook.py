@@ -6,13 +6,16 @@ import dataclasses
 
 import pytest
 
-from darc.analyses.secondlook import SecondLook, for_breakpoints, tell_untimed, why_not
+from darc.analyses.secondlook import SecondLook, for_others, tell_untimed, why_not
+from darc.collectors.breakpoints import BreakpointCollector
 from darc.model.ftree import Cause, Ending, Fnode, NodeState, Totals, Unclear
 from darc.model.parameters import Probes
 from darc.model.snapshot import SiteReport, SiteState
 from tests.unit import samples
 
 GHZ = 1_000_000_000
+RESTRAINT = BreakpointCollector.restraint
+assert RESTRAINT is not None
 UNTIMED = SiteReport(
     function="fill",
     offset=0x1234,
@@ -32,7 +35,7 @@ def fill() -> Fnode:
 )
 def test_which_calls_they_can_time(callee: str | None, is_for_breakpoints: bool) -> None:
     calls = {fill(): [dataclasses.replace(UNTIMED, callee=callee)]}
-    assert bool(for_breakpoints(calls)) == is_for_breakpoints
+    assert bool(for_others(calls)) == is_for_breakpoints
 
 
 @pytest.mark.parametrize(
@@ -48,7 +51,9 @@ def test_they_time_what_is_long_and_seldom(
 ) -> None:
     node = fill()
     node.totals = Totals(20, 20, 20 * cycles, 20 * cycles)
-    found = why_not({node: [UNTIMED]}, hz=GHZ, spec="serve", calls_per_second=calls_per_second)
+    found = why_not(
+        {node: [UNTIMED]}, RESTRAINT, hz=GHZ, spec="serve", calls_per_second=calls_per_second
+    )
     assert found == why
 
 
@@ -67,13 +72,13 @@ def test_the_shortest_function_says_whether_it_is_long() -> None:
     short, long = fill(), fill()
     short.totals = Totals(20, 20, 20_000, 20_000)
     calls = {long: [UNTIMED], short: [UNTIMED]}
-    assert why_not(calls, hz=GHZ, spec="serve", calls_per_second=1.0) is not None
+    assert why_not(calls, RESTRAINT, hz=GHZ, spec="serve", calls_per_second=1.0) is not None
 
 
 def test_a_path_that_goes_no_further_ends_as_before() -> None:
     node = fill()
     before, decision = node.end, node.decision
-    look = SecondLook({node: [UNTIMED]})
+    look = SecondLook({node: [UNTIMED]}, Probes.PAD)
     node.end, node.state, node.decision = Ending(Cause.FUNCTION, 3), NodeState.ANALYSIS, None
     look.settle(is_cut_short=True)
     assert (node.end, node.state, node.decision) == (before, NodeState.ROOT_CAUSE, decision)
@@ -83,7 +88,7 @@ def test_a_path_that_had_not_ended_again_says_so() -> None:
     node = fill()
     before = node.end
     assert before is not None
-    look = SecondLook({node: [UNTIMED]})
+    look = SecondLook({node: [UNTIMED]}, Probes.PAD)
     node.end = None
     look.settle(is_cut_short=True)
     note = "calls of it that take no pad were still being timed: the time may be theirs"
@@ -92,7 +97,7 @@ def test_a_path_that_had_not_ended_again_says_so() -> None:
 
 def test_a_path_that_goes_on_ends_below() -> None:
     node = fill()
-    look = SecondLook({node: [UNTIMED]})
+    look = SecondLook({node: [UNTIMED]}, Probes.PAD)
     below = node.add_child(samples.function("plugin_run"), samples.site(50))
     node.end, below.end = None, Ending(Cause.FUNCTION, 19)
     look.settle(is_cut_short=False)
