@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from darc.agent.rows import MemberCounts
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.runclock import RunClock
-from darc.collectors.manyduties import that_times_sets
+from darc.collectors.manyduties import TimesSets, that_times_sets
+from darc.collectors.ways import only_by
 from darc.model.errors import UsageError
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
@@ -77,7 +78,7 @@ class FunctionProfiles(Analysis):
         super().__init__(subject)
         timed = that_times_sets(subject.collector)
         if timed is None:
-            raise UsageError("'darc profile' times functions by pads alone: '--probes pad'")
+            raise UsageError(only_by("darc profile", TimesSets))
         self._set = timed
         self._every = every
         if every is not None and every < _LEAST_EVERY and self._stops_for_intervals:

@@ -22,10 +22,11 @@ from darc.analyses.walkedges import Edges
 from darc.analyses.walkgroups import ThreadGroup, WalkNode
 from darc.analyses.walkpace import Pace
 from darc.code.standard_library import begins_threads, is_of_cxx
-from darc.collectors.manyduties import that_walks
+from darc.collectors.manyduties import Walks, that_walks
 from darc.collectors.walk_collector import EVENT_WAITS, plain_name
 from darc.collectors.walkcount import Counted
 from darc.collectors.walkstacks import ThreadStack
+from darc.collectors.ways import only_by
 from darc.model.errors import UsageError
 from darc.model.part import parts_of
 from darc.model.snapshot import ProgramFigures, Snapshot
@@ -78,7 +79,7 @@ class CallWalk(Analysis):
         super().__init__(subject)
         walks = that_walks(subject.collector)
         if walks is None:
-            raise UsageError("'darc walk' times functions by pads alone: '--probes pad'")
+            raise UsageError(only_by("darc walk", Walks))
         self._walk = walks
         self._threshold = threshold
         self._window = seconds

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.collectors.collector import Collector, Way
 from darc.collectors.pad_collector import PadCollector
+from darc.collectors.set_collector import SetCollector
+from darc.collectors.walk_collector import WalkCollector
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import UnsupportedError
 from darc.model.parameters import Probes
@@ -24,6 +26,9 @@ class _WayRow:
 
 _ROWS = (_WayRow(PadCollector, for_the_rest=BreakpointCollector), _WayRow(BreakpointCollector))
 """In the order in which ``auto`` tries them."""
+
+_OF_MANY: Sequence[type[Collector]] = (SetCollector, WalkCollector)
+"""Which are made for one analysis alone."""
 
 WAYS: Mapping[Probes, Way] = {row.collector.kind: Way(row.collector) for row in _ROWS}
 """By the kind of probes."""
@@ -47,6 +52,13 @@ def kind_for_the_rest(kind: Probes) -> Probes | None:
     """Which kind that is of."""
     other = for_the_rest(kind)
     return None if other is None else other.kind
+
+
+def only_by(command: str, duty: type[object]) -> str:
+    """What the user is told whose ``command`` needs a collector with this ``duty``, and gets none
+    by the probes that were asked for."""
+    able = next(one for one in _OF_MANY if issubclass(one, duty))
+    return f"'{command}' times functions by {able.plural} alone: '--probes {able.kind.value}'"
 
 
 def way_instead(

@@ -10,10 +10,11 @@ from typing import Any, cast
 import pytest
 
 from darc.collectors.collector import Way
+from darc.collectors.manyduties import TimesSets, Walks
 from darc.collectors.pad_collector import PadCollector
 from darc.collectors.set_collector import SetCollector
 from darc.collectors.walk_collector import WalkCollector
-from darc.collectors.ways import WAYS, kind_for_the_rest, way_instead, ways_of
+from darc.collectors.ways import WAYS, kind_for_the_rest, only_by, way_instead, ways_of
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import UnsupportedError
 from darc.model.parameters import Probes
@@ -67,6 +68,16 @@ def test_breakpoints_take_the_place_of_pads() -> None:
     assert kind_for_the_rest(Probes.BREAKPOINT) is None
     found = way_instead(PADS, [BREAKPOINTS], why=WHY, debuggee=debuggee(), spec="serve")
     assert found == (BREAKPOINTS, "no pads, but breakpoints: it forbids code")
+
+
+def test_who_times_many_is_told_by_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert only_by("darc walk", Walks) == (
+        "'darc walk' times functions by pads alone: '--probes pad'"
+    )
+    monkeypatch.setattr(SetCollector, "plural", "others")
+    assert only_by("darc profile", TimesSets) == (
+        "'darc profile' times functions by others alone: '--probes pad'"
+    )
 
 
 def test_what_is_debugged_need_not_know_pads() -> None:
