@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from darc.model.errors import DarcError, TargetError
+from darc.model.errors import DarcError, WrittenOverError
 
 _C = TypeVar("_C", bound=type)
 
@@ -24,7 +24,7 @@ _MET = (
 """What absurd numbers lead to."""
 
 
-class DamagedError(TargetError):
+class DamagedError(WrittenOverError):
     """See the module."""
 
     def __init__(self) -> None:

@@ -56,6 +56,10 @@ class TimeUpError(DarcError):
     """What the user asked for was not ready within the time that it may take."""
 
 
+class WrittenOverError(TargetError):
+    """What is counted with lies in the program, which has written over it."""
+
+
 class UnsupportedError(DarcError):
     """darc refuses this program, mode or place, because it could not be right or safe there."""
 

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from darc.agent.damage import DamagedError
 from darc.code.program import Program
 from darc.debuggee.debuggee import Debuggee
-from darc.model.errors import DarcError
+from darc.model.errors import DarcError, WrittenOverError
 from darc.model.parameters import OnFinish
 from darc.model.status import EndedBy, Status
 from darc.session.account import Account
@@ -171,7 +170,7 @@ class WaysOut:
                 self._account.notes.append("the program was killed while it stood still")
                 self.program_ended()
                 return otherwise
-            why = str(error) if isinstance(error, DamagedError) else session.collector.damage()
+            why = str(error) if isinstance(error, WrittenOverError) else session.collector.damage()
             if why is None:
                 raise
         if session.alive:
