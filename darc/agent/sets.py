@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 from darc.agent.control import Control
 from darc.agent.damage import guarded
-from darc.agent.rows import MemberCounts, Walker
+from darc.agent.rows import Walker
+from darc.model.membercounts import MemberCounts
 from darc.target.memory import Read, Write
 
 

@@ -2,6 +2,6 @@
 walk from main, late calls, what is slow at all; a module each.
 
 Imports ``model``, ``search``, ``collectors`` and ``saved``; ``code`` to name what was found, and of
-``agent`` and ``debuggee`` only what they call it: rows, who watches switches.
+``debuggee`` only who watches switches.
 Neither patches nor stops anything, and draws nothing.
 """

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from darc.agent.rows import MemberCounts
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.runclock import RunClock
 from darc.collectors.manyduties import TimesSets, that_times_sets
@@ -19,6 +18,7 @@ from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import TOP, FunctionSet, ranked
 from darc.model.leftout import LeftOut
 from darc.model.leftoutmany import LeftOutMany
+from darc.model.membercounts import MemberCounts
 from darc.model.part import parts_of
 from darc.model.profile import Profile, longer_time
 from darc.model.slices import TimeSlices, less
@@ -33,7 +33,7 @@ _FIRST_SLICE = 0.02
 """Seconds of the first time slices: to read what was counted takes some milliseconds."""
 
 _PATIENCE = 10.0
-"""Seconds in which the pads are made while the program runs; functions without one are left out
+"""Seconds in which the probes are made while the program runs; functions without one are left out
 then,"""
 
 _LONG_PATIENCE = 30.0
@@ -43,7 +43,7 @@ _ENOUGH_MADE = 0.25
 """than this part of them: in very large programs, and on busy machines."""
 
 _BETWEEN_STOPS = 0.5
-"""Seconds between two stops at which functions go out, or pads are made."""
+"""Seconds between two stops at which functions go out, or probes are made."""
 
 _LEAST_EVERY = 1.0
 """Seconds of an interval where counts can only be read at a stop; the monitor asks for one a second
@@ -92,7 +92,7 @@ class FunctionProfiles(Analysis):
         """The calls by bin at the end of each interval."""
         self._slices = collections.defaultdict[Function, TimeSlices](
             lambda: TimeSlices(_FIRST_SLICE),
-            {function: TimeSlices(_FIRST_SLICE) for function in self._set.pads.functions},
+            {function: TimeSlices(_FIRST_SLICE) for function in self._set.probes.functions},
         )
         self._next_slice = _FIRST_SLICE
         self._marks = threading.Lock()
@@ -104,7 +104,7 @@ class FunctionProfiles(Analysis):
         self._begun: float | None = None
         """When the program first went on, on the monotonic clock."""
         self._made_at = -_BETWEEN_STOPS
-        """When pads were made at a stop."""
+        """When probes were made at a stop."""
         self._known = FunctionSet(())
         self._probed = 0
         """How many functions had a probe at the latest look."""
@@ -147,22 +147,22 @@ class FunctionProfiles(Analysis):
 
     @property
     def _may_put_in(self) -> bool:
-        """Whether the pads are made, and wait for a stop; or time is up for making them."""
+        """Whether the probes are made, and wait for a stop; or time is up for making them."""
         if self._set.is_in or self._begun is None:
             return False
-        is_due = self._set.pads.is_prepared and time.monotonic() - self._made_at >= _BETWEEN_STOPS
+        is_due = self._set.probes.is_prepared and time.monotonic() - self._made_at >= _BETWEEN_STOPS
         return is_due or self._is_patience_over
 
     @property
     def _is_patience_over(self) -> bool:
         if self._begun is None:
             return False
-        few = self._set.timed < _ENOUGH_MADE * len(self._set.pads.functions)
+        few = self._set.timed < _ENOUGH_MADE * len(self._set.probes.functions)
         patience = _LONG_PATIENCE if few else _PATIENCE
         return time.monotonic() - self._begun > patience
 
     def look_ahead(self, seconds: float) -> bool:
-        return self._set.pads.look_ahead(lambda: (), 0, seconds)
+        return self._set.probes.look_ahead(lambda: (), 0, seconds)
 
     def look(self) -> float:
         """Functions that are too hot go out at a stop that is asked for here: one whose probe
@@ -269,7 +269,7 @@ class FunctionProfiles(Analysis):
 
     def _make_or_put_in(self) -> None:
         """At a stop, which is short: what is not made by now is made at others, or never."""
-        if self._set.pads.make_at_stop() or self._is_patience_over:
+        if self._set.probes.make_at_stop() or self._is_patience_over:
             self._set.put_in()
         else:
             self._made_at = time.monotonic()
@@ -286,7 +286,7 @@ class FunctionProfiles(Analysis):
 
     def _make_known(self, seconds: float, counts: Mapping[Function, MemberCounts]) -> None:
         """What the ``counts`` say that were read after the program had run for so many seconds."""
-        pads = self._set.pads
+        probes = self._set.probes
         rows = [
             self._whole_row(function, one)
             for function, one in counts.items()
@@ -295,11 +295,11 @@ class FunctionProfiles(Analysis):
         seen = {row.function.address for row in rows}
         unmeasured = self._set.counting.unmeasured(counts).items()
         out = {f: LeftOut(why) for f, why in unmeasured if f.address not in seen}
-        out |= pads.left_out
-        self._probed = len(seen | {f.address for f in pads.functions if f not in pads.left_out})
+        out |= probes.left_out
+        self._probed = len(seen | {f.address for f in probes.functions if f not in probes.left_out})
         self._known = FunctionSet(
             rows=ranked(rows),
-            uncalled=tuple(f for f in pads.functions if f.address not in seen and f not in out),
+            uncalled=tuple(f for f in probes.functions if f.address not in seen and f not in out),
             left_out=self._left_out + out.items(),
             seconds=round(seconds, 3),
             every=self._every,
@@ -311,7 +311,7 @@ class FunctionProfiles(Analysis):
     @property
     def _making(self) -> tuple[int, int] | None:
         """How far it is as long as nothing is timed. Any thread."""
-        return None if self._set.is_in else self._set.pads.making
+        return None if self._set.is_in else self._set.probes.making
 
     def close(self, status: Status, alive: bool) -> None:
         """Where nothing can be read any more, as the program was killed, what the latest look has

@@ -7,9 +7,14 @@ from collections.abc import Sequence
 from darc.analyses.walkcode import WalkCode
 from darc.code.processor import is_system_call, jump_target
 from darc.code.program import Program
-from darc.code.standard_library import begins_threads, is_named_of_library, is_of_cxx
-from darc.collectors.walk_collector import is_of_c, plain_name
-from darc.collectors.walkstacks import ThreadStack
+from darc.code.standard_library import (
+    begins_threads,
+    is_named_of_library,
+    is_of_c,
+    is_of_cxx,
+    plain_name,
+)
+from darc.collectors.manyduties import ThreadStack
 from darc.model.ftree import Function
 
 _STARTERS = frozenset(

@@ -21,11 +21,8 @@ from darc.analyses.walkcode import WalkCode
 from darc.analyses.walkedges import Edges
 from darc.analyses.walkgroups import ThreadGroup, WalkNode
 from darc.analyses.walkpace import Pace
-from darc.code.standard_library import begins_threads, is_of_cxx
-from darc.collectors.manyduties import Walks, that_walks
-from darc.collectors.walk_collector import EVENT_WAITS, plain_name
-from darc.collectors.walkcount import Counted
-from darc.collectors.walkstacks import ThreadStack
+from darc.code.standard_library import EVENT_WAITS, begins_threads, is_of_cxx, plain_name
+from darc.collectors.manyduties import Counted, ThreadStack, Walks, that_walks
 from darc.collectors.ways import only_by
 from darc.model.errors import UsageError
 from darc.model.part import parts_of
@@ -409,7 +406,7 @@ class CallWalk(Analysis):
     # --------------------------------------------------------------------- result
 
     def collect(self) -> None:
-        left_out = self._walk.pads.left_out
+        left_out = self._walk.probes.left_out
         chains = Chains(self._program, self._code, self._threshold, left_out.keys())
         groups = tuple(map(chains.told, self._groups))
         left = tuple(left_out.items())
@@ -431,7 +428,7 @@ class CallWalk(Analysis):
         return dataclasses.replace(
             self._head(),
             function=self._spec,
-            program=ProgramFigures(probes=len(self._walk.pads.functions)),
+            program=ProgramFigures(probes=len(self._walk.probes.functions)),
             parts=parts_of(self._known),
         )
 

@@ -8,7 +8,7 @@ from darc.analyses.walkgroups import WalkNode
 from darc.code.architecture import Site
 from darc.code.program import Program
 from darc.code.unwind import Frame
-from darc.collectors.walkstacks import ThreadStack
+from darc.collectors.manyduties import ThreadStack
 from darc.model.errors import TargetError
 from darc.model.ftree import Function
 

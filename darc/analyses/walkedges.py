@@ -8,10 +8,9 @@ from collections.abc import Set as AbstractSet
 from darc.analyses.walkcode import WalkCode
 from darc.analyses.walkgroups import WalkNode
 from darc.code.program import Program
+from darc.code.standard_library import EVENT_WAITS, plain_name
 from darc.code.unwind import Frame
-from darc.collectors.walk_collector import EVENT_WAITS, plain_name
-from darc.collectors.walkcount import Counted
-from darc.collectors.walkstacks import ThreadStack
+from darc.collectors.manyduties import Counted, ThreadStack
 
 
 class Edges:

@@ -1,32 +1,77 @@
 """What a collector does that times many functions: duties beside those of all collectors.
 
-Which collector that is, is not for an analysis to know: it looks whether the one that it is given
-has the duty. Where a method does not say "any thread", it is called on the debugger's own thread
-while the program is stopped.
+Which collector that is, is not for an analysis to know, nor by which probes it times: it looks
+whether the one that it is given has the duty. Where a method does not say "any thread", it is
+called on the debugger's own thread while the program is stopped.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 
-from darc.collectors.memberpads import MemberPads
-from darc.collectors.setcount import SetCounting
-from darc.collectors.walkcount import Windows
-from darc.collectors.walkstacks import Stacks
+from darc.code.unwind import Frame
+from darc.collectors.duties import Counting, LooksAhead
 from darc.model.ftree import Function
 from darc.model.leftout import LeftOut
+from darc.model.membercounts import MemberCounts
+
+
+class MemberProbes(LooksAhead):
+    """The probes of the functions of a set: which there are, and when each is made."""
+
+    functions: tuple[Function, ...]
+    """By their numbers."""
+    left_out: Mapping[Function, LeftOut]
+    """Those that are not timed, and why."""
+
+    @property
+    @abstractmethod
+    def is_prepared(self) -> bool:
+        """Whether what can be made while the program runs is made. Any thread."""
+
+    @property
+    @abstractmethod
+    def making(self) -> tuple[int, int]:
+        """The number of the probe that is made now, and of how many. Any thread."""
+
+    @abstractmethod
+    def make_at_stop(self) -> bool:
+        """At a stop: makes some of the probes that can only be made at one. Whether these are
+        all."""
+
+
+class MemberCounting(Counting):
+    """Counts the calls of each function of a set for itself."""
+
+    @abstractmethod
+    def counts(self) -> Mapping[Function, MemberCounts]:
+        """What was counted of each function that was called. Any thread."""
+
+    @abstractmethod
+    def unmeasured(self, counts: Mapping[Function, MemberCounts]) -> Mapping[Function, str]:
+        """Functions of which ``counts`` has no call, though they were called, or may have been; and
+        why. Any thread."""
+
+    @property
+    @abstractmethod
+    def call_cost(self) -> int:
+        """Cycles that a call of a function takes more."""
 
 
 class TimesSets(ABC):
     """Times many functions at once, each for itself."""
 
-    pads: MemberPads
-    """Their probes, since the collector's ``install``."""
-    counting: SetCounting
+    counting: MemberCounting
     left_out: Sequence[tuple[Function, LeftOut]] = ()
     """Functions that were not taken into the set, and why."""
+
+    @property
+    @abstractmethod
+    def probes(self) -> MemberProbes:
+        """Those of the functions, since the collector's ``install``."""
 
     @property
     @abstractmethod
@@ -73,14 +118,59 @@ class TimesSets(ABC):
         """How many functions are timed now. Any thread."""
 
 
+@dataclass(frozen=True)
+class Counted:
+    """Of one thread in a window, in cycles: calls that began and ended there, with the parts of
+    those that were under way at its end. By function."""
+
+    calls: Mapping[Function, int] = field(default_factory=dict)
+    cycles: Mapping[Function, int] = field(default_factory=dict)
+    first: int = 0
+    """TSC of the first call; 0: there was none. And of the first one of an event wait:"""
+    first_wait: int = 0
+
+
+class CountsWindows(ABC):
+    """What was counted in each window of a walk."""
+
+    entered: AbstractSet[int]
+    """Where the return addresses of calls stand that began in the latest window and have not ended,
+    when that was counted."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """The program is about to go on."""
+
+    @abstractmethod
+    def counted(self, start: int, end: int) -> Mapping[int, Counted]:
+        """What was counted since :meth:`begin`, by the threads' keys."""
+
+
+@dataclass(frozen=True)
+class ThreadStack:
+    """Where a thread stands: its key in the agent, and its frames, the outermost first."""
+
+    key: int
+    frames: tuple[Frame, ...]
+
+
+class SeesStacks(ABC):
+    """Where threads stand."""
+
+    @abstractmethod
+    def all(self, among: AbstractSet[int] | None = None) -> dict[int, ThreadStack]:
+        """Of all threads, or of those of them that are ``among`` these, by the system's ids. The
+        program stands still."""
+
+
 class Walks(TimesSets):
     """Times the callees of one function after the other."""
 
     doing: str
     """How far the walk is, for whoever waits."""
-    windows: Windows
+    windows: CountsWindows
     """Since the collector's ``install``: what was counted in each window,"""
-    stacks: Stacks
+    stacks: SeesStacks
     """and where the threads stand."""
 
     @abstractmethod

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from darc.code.live import NotNowError
 from darc.code.program import Program
 from darc.collectors.ahead import Ahead
-from darc.collectors.duties import LooksAhead
+from darc.collectors.manyduties import MemberProbes
 from darc.collectors.pad_collector import WATCHED
 from darc.debuggee.duties import HasCode
 from darc.model.errors import TargetError
@@ -75,7 +75,7 @@ class Pools:
         return self._pools[start]
 
 
-class MemberPads(LooksAhead):
+class MemberPads(MemberProbes):
     """Those of one analysis; ``tell`` is told what is done before it begins, and ``is_called_off``
     says whether the user does not want to wait for that."""
 

@@ -17,7 +17,7 @@ from darc.code.architecture import FunctionCode
 from darc.code.stacks import under_way
 from darc.collectors.collector import Assignment, Way
 from darc.collectors.losses import LOSSES
-from darc.collectors.manyduties import TimesSets
+from darc.collectors.manyduties import MemberProbes, TimesSets
 from darc.collectors.memberpads import LONGEST_STOP, MemberPads
 from darc.collectors.pad_collector import NO_PADS, PadCollector
 from darc.collectors.setcount import SetCounting
@@ -108,6 +108,10 @@ class SetCollector(PadCollector, TimesSets):
             is_called_off=self._target.screen.calls_off(),
         )
         self.counting = SetCounting(self.tables, self._debuggee, self.pads, self._losses)
+
+    @property
+    def probes(self) -> MemberProbes:
+        return self.pads
 
     def _room(self) -> Room:
         room = self._backend.room_for_set(self._room_of())

@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Mapping
 
 from darc.agent.memory import AgentMemory
-from darc.agent.rows import MemberCounts
 from darc.collectors.losses import Losses
+from darc.collectors.manyduties import MemberCounting
 from darc.collectors.memberpads import MemberPads
 from darc.collectors.padcount import PadCounting
 from darc.debuggee.duties import Clocked
 from darc.model.ftree import Function
+from darc.model.membercounts import MemberCounts
 from darc.model.profile import Profile
 
 _UNMEASURED = "it was called, and no call of it was measured to its end"
@@ -21,7 +22,7 @@ _JUMPED_TO = "code jumped there: no call stands before the address on top of the
 _UNKNOWN = "no call of it is known, and calls were lost of which darc cannot tell whose they were"
 
 
-class SetCounting(PadCounting):
+class SetCounting(PadCounting, MemberCounting):
     """By the ``tables`` of one analysis, of the functions that ``pads`` are at."""
 
     def __init__(

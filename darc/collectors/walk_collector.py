@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 
 from darc.code.architecture import FunctionCode
 from darc.code.program import Program
+from darc.code.standard_library import EVENT_WAITS, is_of_c
 from darc.collectors.collector import Assignment, Way
 from darc.collectors.manyduties import Walks
 from darc.collectors.set_collector import SetCollector
@@ -34,9 +35,6 @@ MOST_WALKED = 1000
 _PER_LEVEL = 200
 
 _TOO_MANY = LeftOut("there are too many functions on the way", LeftOutFor.NUMBER)
-
-EVENT_WAITS = frozenset(("epoll_wait", "epoll_pwait", "epoll_pwait2"))
-"""Functions that threads wait in for whatever comes next, wherever that is called."""
 
 
 class WalkCollector(SetCollector, Walks):
@@ -182,16 +180,6 @@ class WalkCollector(SetCollector, Walks):
     def now(self) -> int:
         """The time-stamp counter."""
         return clock.tsc_now()
-
-
-def plain_name(symbol: str) -> str:
-    """``poll`` of ``__poll`` and ``poll@@GLIBC_2.2.5``."""
-    return symbol.split("@", 1)[0].lstrip("_")
-
-
-def is_of_c(module: str) -> bool:
-    """Whether a file of this name is the C library, or the part of it that has its threads."""
-    return module.startswith(("libc.", "libc-", "libpthread", "ld-musl"))
 
 
 def _exported(program: Program) -> list[Function]:

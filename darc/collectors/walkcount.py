@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import Walker
+from darc.collectors.manyduties import Counted, CountsWindows
 from darc.collectors.memberpads import MemberPads
 from darc.model.errors import TargetError
 from darc.model.ftree import Function
-
-
-@dataclass(frozen=True)
-class Counted:
-    """Of one thread in a window, in cycles: calls that began and ended there, with the parts of
-    those that were under way at its end. By function."""
-
-    calls: Mapping[Function, int] = field(default_factory=dict)
-    cycles: Mapping[Function, int] = field(default_factory=dict)
-    first: int = 0
-    """TSC of the first call; 0: there was none. And of the first one of an event wait:"""
-    first_wait: int = 0
 
 
 class OpenMembers:
@@ -68,7 +55,7 @@ class OpenMembers:
         ]
 
 
-class Windows:
+class Windows(CountsWindows):
     """Those of one walk."""
 
     def __init__(self, tables: AgentMemory, pads: MemberPads, calls: OpenMembers) -> None:
@@ -79,12 +66,9 @@ class Windows:
         """Functions with numbers below that are those that threads wait in."""
         self._before: dict[tuple[int, int], tuple[int, int]] = {}
         self._epoch = 0
-        self.entered: AbstractSet[int] = frozenset()
-        """Where the return addresses of calls stand that began in the latest window and have not
-        ended, when that was counted."""
+        self.entered = frozenset()
 
     def begin(self) -> None:
-        """The program is about to go on."""
         self._epoch = self._tables.epoch
         walkers = self._tables.members.walkers(self._epoch)
         self._before = {
@@ -94,7 +78,6 @@ class Windows:
         }
 
     def counted(self, start: int, end: int) -> dict[int, Counted]:
-        """What was counted since :meth:`begin`, by the threads' keys."""
         walkers = self._tables.members.walkers(self._epoch)
         contexts = {walker.context: key for key, walker in walkers.items()}
         calls: dict[int, dict[Function, int]] = {key: {} for key in walkers}
@@ -121,7 +104,8 @@ class Windows:
     ) -> Iterator[tuple[int, int, int]]:
         """The calls of this window that have not ended: thread, member, and cycles."""
         found: list[tuple[int, int, dict[str, int]]] = []
-        self.entered = entered = set()
+        entered = set[int]()
+        self.entered = entered
         for record in self._tables.records.open():
             key = contexts.get(record["context"])
             if key is None or record["open"] != 1 or record["entered"] != self._epoch:

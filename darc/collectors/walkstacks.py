@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from darc.code.processor import (
     FRAME_POINTER,
@@ -16,6 +15,7 @@ from darc.code.processor import (
 )
 from darc.code.program import Program
 from darc.code.unwind import Frame, frames
+from darc.collectors.manyduties import SeesStacks, ThreadStack
 from darc.collectors.walkcount import OpenMembers
 from darc.model.errors import DarcError
 from darc.pads.foothold import Foothold
@@ -32,15 +32,7 @@ _PAD_BYTES = 1 << 12
 """Of a stack that a pad and the agent have below who called."""
 
 
-@dataclass(frozen=True)
-class ThreadStack:
-    """Where a thread stands: its key in the agent, and its frames, the outermost first."""
-
-    key: int
-    frames: tuple[Frame, ...]
-
-
-class Stacks:
+class Stacks(SeesStacks):
     """The stacks of one program's threads; ``tell`` is called before each that is read."""
 
     def __init__(
@@ -58,8 +50,6 @@ class Stacks:
         self._tell = tell
 
     def all(self, among: AbstractSet[int] | None = None) -> dict[int, ThreadStack]:
-        """Of all threads, or of those of them that are ``among`` these, by the system's ids. The
-        program stands still."""
         records = self._calls.all()
         backs = {record["slot"]: record["back"] for record in records}
         had = {record["slot"]: self._calls.had(record) for record in records}

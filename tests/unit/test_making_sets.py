@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import pytest
 
-from darc.agent.rows import MemberCounts
 from darc.analyses import functionset, runclock
 from darc.analyses.analysis import Step, Subject
 from darc.analyses.functionset import FunctionProfiles
@@ -35,6 +34,7 @@ from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import TimeUpError
 from darc.model.ftree import Fnode, Function
 from darc.model.leftout import CALLED_OFF, NO_TIME
+from darc.model.membercounts import MemberCounts
 from darc.model.parameters import Parameters
 from darc.search.suspects import suspects
 from darc.target.ownthread import Turn

@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 
 from darc.agent import compiled
-from darc.agent.rows import MemberCounts
 from darc.collectors.losses import Losses
 from darc.collectors.memberpads import Pools
 from darc.collectors.setcount import SetCounting
 from darc.model.ftree import Function
+from darc.model.membercounts import MemberCounts
 
 MODULE_SIZE = 0x10000
 
