@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable
 
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.threadstarts import ThreadStarts
@@ -21,7 +20,9 @@ from darc.analyses.walkcode import WalkCode
 from darc.analyses.walkedges import Edges
 from darc.analyses.walkgroups import ThreadGroup, WalkNode
 from darc.analyses.walkpace import Pace
-from darc.code.standard_library import EVENT_WAITS, begins_threads, is_of_cxx, plain_name
+from darc.analyses.walkran import RanTimes
+from darc.analyses.walkshares import LevelShares
+from darc.code.standard_library import begins_threads
 from darc.collectors.manyduties import Counted, ThreadStack, Walks, that_walks
 from darc.collectors.ways import only_by
 from darc.model.errors import UsageError
@@ -32,19 +33,6 @@ from darc.model.walk import Walk
 
 THRESHOLD = 0.25
 WINDOW_SECONDS = 2.0
-
-_WAITS = EVENT_WAITS | frozenset(
-    """poll ppoll select pselect accept accept4 recv recvfrom recvmsg recvmmsg
-    pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait cnd_wait cnd_timedwait
-    sem_wait sem_timedwait sem_clockwait sigwait sigwaitinfo sigtimedwait sigsuspend pause
-    nanosleep clock_nanosleep usleep sleep thrd_sleep io_getevents mq_receive msgrcv
-    pthread_join pthread_clockjoin_ex pthread_timedjoin_np pthread_clockjoin_np thrd_join
-    wait waitpid wait3 wait4""".split()
-)
-"""Where a thread waits for work, if a function that it never leaves calls that."""
-
-_SYSTEM_CALL = "syscall"
-"""The C library's, which C++'s makes to wait for a word to change, and not for locks."""
 
 _LEAST_LIBRARY = 0.2
 """Of the threshold: what of C++'s library a loop calls is looked into from there on, as its waits
@@ -88,10 +76,7 @@ class CallWalk(Analysis):
         self._groups: list[ThreadGroup] = []
         self._now: tuple[ThreadGroup, WalkNode] | None = None
         self._stacks: dict[int, ThreadStack] = {}
-        self._ran: dict[int, tuple[int, int]] = {}
-        self._used_up = self._by_quota = self._ready = 0
-        """When the window began, how long the quota had kept threads waiting, in ns; over all
-        windows, for how long it did, and how long they were ready."""
+        self._ran = RanTimes(walks)
         self._start = self._end = 0
         self._windows = 0
         self._took = 0.0
@@ -126,8 +111,7 @@ class CallWalk(Analysis):
         if not self._is_looking:
             self._stacks = self._walk.stacks.all()
             self._see_threads()
-            self._ran = {t: ran for t in self._stacks if (ran := self._walk.ran(t)) is not None}
-            self._used_up = self._walk.quota_used_up
+            self._ran.begin(self._stacks)
         self._seen = None
         self._walk.windows.begin()
         self._pace.goes_on()
@@ -299,109 +283,34 @@ class CallWalk(Analysis):
     def _measure(self, group: ThreadGroup, node: WalkNode) -> None:
         """What the window has shown of the calls of ``node``."""
         self._windows += 1
-        stacks, length = self._stacks_now(), max(self._end - self._start, 1)
+        stacks = self._stacks_now()
         before = [self._code.with_gone(node, stack) for stack in self._stacks.values()]
         if self._code.learn(node, stacks) and node.again < _MOST_AGAIN:
             node.again += 1
             return
+        after = {stack.key: self._code.with_gone(node, stack) for stack in stacks.values()}
         counted = self._walk.windows.counted(self._start, self._end)
+        level = self._level(group, node)
+        for thread in before:
+            if (key := thread.key) in group.threads:
+                level.add(thread, after.get(key), counted.get(key, Counted()))
+        level.tell()
+        self._ran.end(group, self._stacks, self._took)
+        node.is_done = True
+
+    def _level(self, group: ThreadGroup, node: WalkNode) -> LevelShares:
+        """Of the window that was counted."""
+        root = self.root.function.address if self._goes_below else None
         edges = Edges(
             self._program,
             self._code,
             start=self._start,
             end=self._end,
             entered=self._walk.windows.entered,
-            root=self.root.function.address if self._goes_below else None,
+            root=root,
         )
-        after = {stack.key: self._code.with_gone(node, stack) for stack in stacks.values()}
-        members = {function.address: function for function in self._code.callees(node)}
-        below: dict[int, WalkNode] = {}
-        own: dict[int, float] = {}
-        group.event_waits = {}
-        for thread in before:
-            key = thread.key
-            if key not in group.threads:
-                continue
-            mine = counted.get(key, Counted())
-            held: dict[int, float] = {}
-            event = 0.0
-            for function, count in mine.cycles.items():
-                if plain_name(function.symbol) in EVENT_WAITS:
-                    event += count
-                else:
-                    held[function.address] = held.get(function.address, 0.0) + count
-            if edges.is_base(node, thread, after.get(key)):
-                node.base |= {key}
-            else:
-                node.base -= {key}
-            stays: set[int] = set()
-            for address, cycles, lasts in edges.seeds(node, thread, after.get(key), mine.first):
-                held[address] = held.get(address, 0.0) + cycles
-                stays |= {address} if lasts else set()
-            seeded = edges.event_wait(thread, after.get(key), mine)
-            inside = {self._code.entry(frame) for frame in thread.frames} if seeded else set()
-            waited = min((event + seeded) / length, 1.0)
-            for address, cycles in held.items():
-                if address in stays:  # its other event waits are no part of what was seeded
-                    cycles -= event + seeded
-                elif address in inside:
-                    cycles -= seeded
-                part = min(max(cycles, 0.0) / length, 1.0)
-                if self._goes_below and address == self.root.function.address:
-                    own[key] = part
-                elif address in members:
-                    one = below.setdefault(address, WalkNode(members[address], node, {}))
-                    one.share[key] = part
-                    one.base |= {key} if address in stays else frozenset()
-                    one.calls[key] = sum(n for f, n in mine.calls.items() if f.address == address)
-            if waited:
-                group.event_waits[key] = waited
-            if not self._goes_below:
-                group.root.share[key] = 1.0 - waited
-        if self._goes_below:
-            group.root.share = own
-        for one in below.values():
-            one.whole = dict(group.root.share)
-        self._keep(group, node, below.values())
-        self._see_processors(group)
-        node.is_done = True
-
-    def _keep(self, group: ThreadGroup, node: WalkNode, below: Iterable[WalkNode]) -> None:
-        """Of what the threads' own loops call, waits for work are idle time, and no callees; also
-        where C++'s library stands between them."""
-        waits = _WAITS | {_SYSTEM_CALL} if is_of_cxx(node.function) else _WAITS
-        for one in below:
-            if plain_name(one.function.symbol) in waits:
-                name = one.function.name
-                for key in [key for key in one.share if node.is_lent(key)]:
-                    node.waited[name] = node.waited.get(name, 0.0) + one.share.pop(key)
-                for key in node.base & one.share.keys():
-                    part = one.share.pop(key)
-                    node.idle[key] = node.idle.get(key, 0.0) + part
-                    group.waits[name] = group.waits.get(name, 0.0) + part
-                one.base -= node.base
-            elif is_of_cxx(one.function):
-                one.lends = node.lends_on
-            if one.share:
-                node.below.append(one)
-        for one in reversed(node.path):
-            if one.lends:
-                one.tell_idling()
-
-    def _see_processors(self, group: ThreadGroup) -> None:
-        ran = ready = whole = 0.0
-        members = group.members
-        self._by_quota += max(self._walk.quota_used_up - self._used_up, 0)
-        for thread, stack in self._stacks.items():
-            now, then = self._walk.ran(thread), self._ran.get(thread)
-            if now is not None and then is not None:
-                self._ready += now[1] - then[1]
-            if stack.key in members and now is not None and then is not None:
-                ran += now[0] - then[0]
-                ready += now[1] - then[1]
-                whole += self._took * 1e9
-        if whole:
-            group.ran, group.ready = min(ran / whole, 1.0), min(ready / whole, 1.0)
+        length = max(self._end - self._start, 1)
+        return LevelShares(group, node, self._code, edges, length=length, root=root)
 
     # --------------------------------------------------------------------- result
 
@@ -417,7 +326,7 @@ class CallWalk(Analysis):
             windows=self._windows,
             left_out=left,
             longest=self._longest,
-            by_quota=min(self._by_quota / self._ready, 1.0) if self._ready else 0.0,
+            by_quota=self._ran.by_quota,
             lost=tuple(sorted(self._lost.values())),
         )
 
