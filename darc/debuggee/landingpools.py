@@ -67,9 +67,7 @@ class LandingPools:
                 pools.append(by_base.get(base) or ReturnLandings(self._target, base))
         if len(pools) < MOST_POOLS and not any(one.has_room for one in pools):
             pools += self.more(area, {one.base for one in pools}, low, high)
-        area.pools = pools
-        roomy = (one for one in pools if one.has_room)
-        area.landings = next(roomy, None) or max(pools, key=lambda one: one.free)
+        area.use(pools)
 
     def more(
         self, area: Area, known: AbstractSet[int], low: int, high: int

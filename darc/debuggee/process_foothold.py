@@ -192,9 +192,9 @@ class ProcessFoothold(Foothold):
         self.tables, self._layout = left.tables, left.tables.layout
         self._areas = [Area(area.start, len(area), returns.SIZE) for area in wide]
         self._use_agent(wide[0].start + returns.SIZE)
-        self._areas[0].used += (len(code) + 63) // 64 * 64
+        self._areas[0].fill(len(code))
         for area in self._areas:
-            area.floor = area.used
+            area.keep_what_is_in()
         kept = [Placed(place, (), None, self._rows_in(place)) for place in self._around(found)]
         self._keep(kept)
         if not self._has_room():
@@ -473,7 +473,7 @@ class ProcessFoothold(Foothold):
         if len(self.landings) >= self._blob.constants.MAX_AREAS:
             return []
         found = self._pools.more(area, {one.base for one in area.pools}, low, high)
-        area.pools = [*area.pools, *found]
+        area.add(found)
         for one in found:
             one.begin(self.tables.control, self.stubs.landed)
         self._program.update(regions(self.identity))

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from darc.pads import processor as pads
 from darc.pads.returns import ReturnLandings
 
+_LINE = 64
+"""Bytes."""
+
 
 @dataclass
 class Area:
@@ -37,6 +40,26 @@ class Area:
         """Whether half of what pads may take is free."""
         taken = self.used - sum(map(len, self.holes))
         return taken - self.floor <= (self.size - self.floor) // 2
+
+    def use(self, pools: Sequence[ReturnLandings]) -> None:
+        """These are in its reach: the first that has room is its own, else the one that has
+        most."""
+        self.pools = list(pools)
+        roomy = (one for one in pools if one.has_room)
+        self.landings = next(roomy, None) or max(pools, key=lambda one: one.free)
+
+    def add(self, pools: Sequence[ReturnLandings]) -> None:
+        """There are these as well, for whoever finds no room in its own."""
+        self.pools = [*self.pools, *pools]
+
+    def fill(self, size: int) -> None:
+        """So many bytes more are in use at its end, and what is up to the next line of the
+        processor's cache."""
+        self.used += -(-size // _LINE) * _LINE
+
+    def keep_what_is_in(self) -> None:
+        """What is there by now stays."""
+        self.floor = self.used
 
     def landings_of(self, back: int, usual: ReturnLandings) -> ReturnLandings:
         """Where the call site with this return address has its landing, or is to get one: among the

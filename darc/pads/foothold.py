@@ -142,7 +142,7 @@ class Foothold(ABC):
         first = self._areas[0]
         self._use_agent(first.base + first.used)
         self._target.memory.write(self._agent_base, self._blob.code)
-        first.used += (len(self._blob.code) + 63) // 64 * 64
+        first.fill(len(self._blob.code))
         self.tables.write_control(
             resolution,
             *self._thread_key(),
