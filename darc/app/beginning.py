@@ -17,6 +17,7 @@ from darc.collectors.finder import Scene
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import NotFoundError, UnchosenError, UnsupportedError, UsageError
 from darc.saved import refit
+from darc.session.commission import Before, Commission
 from darc.session.message import Message
 from darc.session.session import Session
 from darc.target.target import State, Target
@@ -181,16 +182,20 @@ class Beginning:
             self._target,
             self._debuggee,
             program,
-            entry=entry,
-            spec=request.spec,
-            parameters=parameters,
-            analysis=request.analysis,
-            way=way,
+            Commission(
+                entry=entry,
+                spec=request.spec,
+                parameters=parameters,
+                analysis=request.analysis,
+                way=way,
+            ),
             changed=self._tell,
-            remains=self._stay.remains,
-            notes=(*notes, *found_notes),
+            before=Before(
+                remains=self._stay.remains,
+                notes=(*notes, *found_notes),
+                spent=time.monotonic() - began,
+            ),
             progress=progress,
-            spent=time.monotonic() - began,
         )
         try:
             with progress.over(f"makes the probes for {request.spec}"):

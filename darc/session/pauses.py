@@ -16,14 +16,13 @@ from darc.target.target import Target
 
 
 class Pauses:
-    """Of a ``session`` of calls of ``spec``."""
+    """Of a ``session``."""
 
     def __init__(
         self,
         session: Probing,
         *,
         target: Target,
-        spec: str,
         switches: SwitchWatch,
         account: Account,
         deadline: Deadline,
@@ -34,7 +33,6 @@ class Pauses:
         """``changed`` is called where a breakpoint of the user's ends the session."""
         self._session = session
         self._target = target
-        self._spec = spec
         self._switches = switches
         self._account = account
         self._deadline = deadline
@@ -52,8 +50,7 @@ class Pauses:
             return
         why = self._ways_out.unless_damaged(self._session.collector.make_way, None)
         if why is not None:
-            self._account.notes.append(f"{self._spec} is not timed any more: {why}")
-            self._ways_out.stop()
+            self._ways_out.no_more(why)
             self._changed(Message.RESULT)
 
     def stands(self) -> None:
@@ -71,7 +68,7 @@ class Pauses:
         if (why := self._session.collector.lost()) is not None:
             self._ways_out.vanished(why)
         elif self._ways_out.is_unloaded():
-            self._ways_out.message = Message.RESULT
+            self._ways_out.tell(Message.RESULT)
             self._ways_out.stop()
         else:
             self._switches.stands()
@@ -100,7 +97,7 @@ class Pauses:
         :meth:`~darc.session.deadline.Deadline.call_off`): of an analysis that ends with that."""
         interrupted = called_off or self._target.was_interrupted
         if self._session.alive and interrupted and self._session.analysis.ends_at_interrupt:
-            self._ways_out.message = Message.RESULT
+            self._ways_out.tell(Message.RESULT)
             self._ways_out.stop()
 
     def end_if_late(self) -> None:

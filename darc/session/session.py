@@ -16,7 +16,7 @@ from darc.analyses.analysis import Analysis, Step, Subject
 from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.code.spelling import instead
-from darc.collectors.collector import Assignment, Collector, Remains, Way
+from darc.collectors.collector import Assignment, Collector, Remains
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import (
@@ -26,13 +26,13 @@ from darc.model.errors import (
     UsageError,
 )
 from darc.model.ftree import Fnode
-from darc.model.parameters import Parameters
 from darc.model.snapshot import Snapshot
 from darc.model.status import EndedBy, Status
 from darc.saved.storage import Stored
 from darc.session.account import Account
 from darc.session.background import Background
 from darc.session.collecting import Collecting
+from darc.session.commission import Before, Commission
 from darc.session.deadline import Deadline
 from darc.session.figures import RunFigures
 from darc.session.message import Message
@@ -50,45 +50,36 @@ class Session:
         target: Target,
         debuggee: Debuggee,
         program: Program,
+        commission: Commission,
         *,
-        entry: int,
-        spec: str,
-        parameters: Parameters,
-        analysis: Callable[[Subject], Analysis],
         changed: Callable[[Message], None],
-        remains: Remains | None = None,
-        notes: Iterable[str] = (),
-        way: Way | None = None,
+        before: Before | None = None,
         progress: Callable[[str], None] = lambda _: None,
-        spent: float = 0.0,
     ) -> None:
-        """``entry`` is the address of f0, which the user knows as ``spec``. ``analysis`` makes what
-        the session is for; ``remains`` are what an earlier one has left; ``notes`` are told
-        first. ``way`` is how to collect, where that is one for that analysis alone: it takes the
-        place of that of its kind. ``progress`` is told what is done at stops that may take long.
-        ``spent`` seconds of its time limit are over."""
+        """``commission`` is what the session is for. ``progress`` is told what is done at stops
+        that may take long."""
+        before = before or Before()
         self._target = target
         self.program = program
-        self.spec = spec
-        self.parameters = parameters
-        self._entry = entry
-        self.root = Fnode(program.names.function_at(entry))
+        self.spec = commission.spec
+        self.parameters = commission.parameters
+        self._commission = commission
+        self.root = Fnode(program.names.function_at(commission.entry))
         self._pid = target.pid
         self.debuggee = debuggee
-        self._new_analysis = analysis
-        self._figures = RunFigures(target, spent)
+        self._figures = RunFigures(target, before.spent)
         self.account = Account(
             self,
             target=target,
             program=program,
             debuggee=debuggee,
             root=self.root,
-            spec=spec,
+            spec=self.spec,
             figures=self._figures,
-            notes=notes,
+            notes=before.notes,
         )
         """What it tells of itself."""
-        self.deadline = Deadline(self, self._figures, parameters.max_time)
+        self.deadline = Deadline(self, self._figures, self.parameters.max_time)
         """Until when it watches calls."""
         self._switches = SwitchWatch(debuggee.watch_switches, self.note)
         self.background = Background(self, debuggee, self._switches, target.turn)
@@ -98,31 +89,29 @@ class Session:
             program=program,
             debuggee=debuggee,
             root=self.root,
-            spec=spec,
-            parameters=parameters,
+            spec=self.spec,
+            parameters=self.parameters,
             listener=self,
             note=self.note,
-            remains=remains,
+            remains=before.remains,
             progress=progress,
         )
-        self._collecting = Collecting(assignment, way, self._switches)
+        self._collecting = Collecting(assignment, commission.way, self._switches)
         self.ways_out = WaysOut(
             self,
             self._collecting,
             debuggee=debuggee,
             program=program,
-            entry=entry,
+            commission=commission,
             figures=self._figures,
             account=self.account,
             background=self.background,
-            on_finish=parameters.on_finish,
             changed=changed,
         )
         """How it ends."""
         self.pauses = Pauses(
             self,
             target=target,
-            spec=spec,
             switches=self._switches,
             account=self.account,
             deadline=self.deadline,
@@ -131,7 +120,6 @@ class Session:
             changed=changed,
         )
         """What becomes of it at the user's stops."""
-        self._is_of_one = way is None or way.collector.is_of_one
         self._taken_out: list[str] = []
         """What is to say of what an earlier debugger had left."""
         self.analysis: Analysis
@@ -149,12 +137,13 @@ class Session:
             # Before f0's code is read.
             self._taken_out = self.debuggee.clean_up(self.program)
             self.notes.extend(self._taken_out)
-        code = self.program.function(self._entry)
+        code = self.program.function(self._commission.entry)
         if not code.parts:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
         copies: list[str] = []
-        if self._is_of_one:
-            copies = Lookup(self.program, self._target).private_copies(self._entry, live=True)
+        way, entry = self._commission.way, self._commission.entry
+        if way is None or way.collector.is_of_one:
+            copies = Lookup(self.program, self._target).private_copies(entry, live=True)
         if copies:
             self.account.unless_called = f"{self.spec} was not called{instead(copies)}"
         self._collecting.begin(code, self._analyse)
@@ -175,7 +164,7 @@ class Session:
 
     def _analyse(self, collector: Collector) -> None:
         """What it counts, from now on."""
-        self.analysis = self._new_analysis(
+        self.analysis = self._commission.analysis(
             Subject(
                 program=self.program,
                 collector=collector,
@@ -226,9 +215,8 @@ class Session:
         try:
             self.notes.extend(self.collector.modules_changed())
         except UnsupportedError as error:
-            self.note(f"{self.spec} is not timed any more: {error}")
-            self.stop(Status.STOPPED)
-            self.ways_out.message = Message.RESULT
+            self.ways_out.no_more(str(error))
+            self.ways_out.tell(Message.RESULT)
 
     def stop(self, status: Status = Status.STOPPED) -> None:
         """Takes every probe out and keeps what is known."""
@@ -244,8 +232,7 @@ class Session:
 
     def take_message(self) -> Message | None:
         """What the user is to be told at the stop that :meth:`decide` asked for."""
-        message, self.ways_out.message = self.ways_out.message, None
-        return message
+        return self.ways_out.take_message()
 
     @property
     def alive(self) -> bool:
@@ -266,7 +253,7 @@ class Session:
         """The program is about to end (see :class:`~darc.collectors.collector.Listener`)."""
         if self.alive:
             self.stop(Status.ENDED)
-            self.ways_out.message = Message.END
+            self.ways_out.tell(Message.END)
 
     def decide(self) -> Outcome:
         """Enough was seen, or time is up: decides what comes next."""
@@ -335,9 +322,9 @@ class Session:
         if after is Step.GO_ON:
             return Outcome.CONTINUE
         if after is Step.SHOW:
-            self.ways_out.message = Message.PLACE
+            self.ways_out.tell(Message.PLACE)
             return Outcome.STOP
-        self.ways_out.message = Message.QUESTION
+        self.ways_out.tell(Message.QUESTION)
         return Outcome.STOP
 
     def _fall_back(self) -> Outcome:
@@ -345,7 +332,7 @@ class Session:
         why = self._collecting.risk_of_fall_back() or self.analysis.why_no_fall_back()
         if why is None:
             try:
-                self._collecting.fall_back(self._entry)
+                self._collecting.fall_back(self._commission.entry)
                 return self._go(self.analysis.fall_back(self.collector))
             except DarcError as error:
                 why = str(error)

@@ -14,6 +14,7 @@ from darc.model.status import EndedBy, Status
 from darc.session.account import Account
 from darc.session.background import Background
 from darc.session.collecting import Collecting
+from darc.session.commission import Commission
 from darc.session.figures import RunFigures
 from darc.session.message import Message
 from darc.session.probing import Probing
@@ -23,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class WaysOut:
-    """Of a ``session`` that analyses the function at ``entry`` of ``program``."""
+    """Of a ``session`` in ``program``, for a ``commission``."""
 
     def __init__(
         self,
@@ -32,11 +33,10 @@ class WaysOut:
         *,
         debuggee: Debuggee,
         program: Program,
-        entry: int,
+        commission: Commission,
         figures: RunFigures,
         account: Account,
         background: Background,
-        on_finish: OnFinish,
         changed: Callable[[Message], None],
     ) -> None:
         """``changed`` is called where it ends, and the program goes on."""
@@ -44,28 +44,37 @@ class WaysOut:
         self._collecting = collecting
         self._debuggee = debuggee
         self._program = program
-        self._entry = entry
+        self._commission = commission
         self._figures = figures
         self._account = account
         self._background = background
-        self._on_finish = on_finish
         self._changed = changed
-        self.message: Message | None = None
-        """What the user is to be told at this stop."""
+        self._message: Message | None = None
         self.left_behind: str | None = None
         """Why probes are still in a program that lives, and what to do about it."""
+
+    # ------------------------------------------------------- what the user is told
+
+    def tell(self, message: Message | None) -> None:
+        """This is what the user is to be told at this stop; ``None``: nothing."""
+        self._message = message
+
+    def take_message(self) -> Message | None:
+        """What it is, once."""
+        message, self._message = self._message, None
+        return message
 
     # ------------------------------------------------------------ the program lives
 
     def found(self) -> Outcome:
         """The analysis has ended by itself."""
         self._end_figures()
-        self.message = Message.RESULT
-        goes_on = self._on_finish is OnFinish.CONTINUE
+        self.tell(Message.RESULT)
+        goes_on = self._commission.parameters.on_finish is OnFinish.CONTINUE
         self._collecting.finish()
         if goes_on:
             self._changed(Message.RESULT)
-            self.message = None
+            self.tell(None)
         return Outcome.CONTINUE if goes_on else Outcome.STOP
 
     def late(self) -> Outcome:
@@ -90,13 +99,18 @@ class WaysOut:
             self._end_figures()
             self._collecting.take_out()
 
+    def no_more(self, why: str) -> None:
+        """f0 cannot be timed any more."""
+        self._account.notes.append(f"{self._commission.spec} is not timed any more: {why}")
+        self.stop()
+
     def is_unloaded(self) -> bool:
         """Whether f0 is gone with the file that it was in. Of others the user is told."""
-        gone = self._debuggee.unloaded(self._program)
+        gone, entry = self._debuggee.unloaded(self._program), self._commission.entry
         for one in gone:
             told = f"{one.name} was unloaded: its functions are not timed any more"
             self._account.notes.append(told)  # that shows each once
-        return any(one.start <= self._entry < one.end for one in gone)
+        return any(one.start <= entry < one.end for one in gone)
 
     def abandon(self, why: str) -> None:
         """The debugger has lost the program, which lives on."""
@@ -127,7 +141,7 @@ class WaysOut:
         if not self._session.alive:
             return
         self._end_figures()
-        self.message = Message.END
+        self.tell(Message.END)
         self._collecting.gone(self._close_without_program)
 
     def _close_without_program(self) -> None:
@@ -140,7 +154,7 @@ class WaysOut:
         """What the probes were put into is not there any more."""
         self._account.notes.append(why)
         self.program_ended()
-        self.message = Message.RESULT
+        self.tell(Message.RESULT)
         return Outcome.STOP
 
     def damaged(self, why: str) -> Outcome:
@@ -149,7 +163,7 @@ class WaysOut:
         self._account.notes.append(why)
         self._session.analysis.close(Status.STOPPED, alive=False)
         self._figures.end()
-        self.message = Message.RESULT
+        self.tell(Message.RESULT)
         try:
             self._collecting.take_out()
         except DarcError as error:

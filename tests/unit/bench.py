@@ -9,6 +9,7 @@ from darc.analyses.rootcauses import RootCauses
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.debuggee.switchwatch import OffWatch
 from darc.model.parameters import Parameters, Probes
+from darc.session.commission import Before, Commission
 from darc.session.message import Message
 from darc.session.session import Session
 from tests.unit.assembly import Code
@@ -39,13 +40,14 @@ class Bench:
             machine.target,
             self.debuggee,
             machine.code,  # type: ignore[arg-type]
-            entry=machine.code.symbols["f"],
-            spec="f",
-            parameters=defaults.overridden(parameters),
-            analysis=analysis,
+            Commission(
+                entry=machine.code.symbols["f"],
+                spec="f",
+                parameters=defaults.overridden(parameters),
+                analysis=analysis,
+            ),
             changed=self.told.append,
-            notes=["first of all"],
-            spent=spent,
+            before=Before(notes=["first of all"], spent=spent),
         )
         self.calls = 0
         self.kept = KeptCalls()
