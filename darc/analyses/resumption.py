@@ -49,6 +49,10 @@ class Resumption:
         """Whether the calls of the peak are others than those of the session."""
         self._changes: tuple[str, ...] = ()
 
+    def saw(self, calls: int) -> None:
+        """So many calls inside the peak were seen for a decision."""
+        self.in_peak += calls
+
     @property
     def waiting(self) -> Stored | None:
         """The session whose tree is to be taken up, once f0's profile is known again."""

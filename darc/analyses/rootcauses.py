@@ -17,6 +17,7 @@ from darc.analyses.analysis import Resumable, Step, Subject
 from darc.analyses.closinground import ClosingRound, is_frequent
 from darc.analyses.corrections import Corrections, tell_others, tell_unheard
 from darc.analyses.guesstime import GuessTime
+from darc.analyses.pathsearch import PathSearch
 from darc.analyses.peakchoice import Choice, PeakChoice
 from darc.analyses.peakprofile import PeakProfile
 from darc.analyses.profilepace import ProfilePace
@@ -24,23 +25,12 @@ from darc.analyses.question import About, Question
 from darc.analyses.resumption import Resumption
 from darc.analyses.roundops import RoundOps
 from darc.analyses.runclock import RunClock
-from darc.analyses.secondlook import (
-    SecondLook,
-    Untimed,
-    for_others,
-    opening_note,
-    tell_untimed,
-    untimed,
-    why_not,
-)
 from darc.analyses.warming import Warming
 from darc.collectors.collector import Collector
-from darc.collectors.ways import for_the_rest
 from darc.model.errors import TargetError, UsageError
 from darc.model.ftree import Fnode, RootCausePath
 from darc.model.functionprofile import FunctionProfile
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OpClass
-from darc.model.parameters import Parameters, Probes
 from darc.model.profile import Profile
 from darc.model.shares import share_of
 from darc.model.snapshot import ProgramFigures, Snapshot
@@ -94,12 +84,12 @@ class RootCauses(Resumable):
         collector, parameters = subject.collector, subject.parameters
         self._first_collector = collector
         self._switches = subject.switches
-        self._callees = collector.callees
         self._profile = PeakProfile(
             Profile.empty(parameters.resolution, collector.counting.hz),
             resumed.session.peak if resumed is not None else None,
         )
-        self._descent: Descent | None = None
+        self._search: PathSearch | None = None
+        """Since a peak was chosen."""
         self._needed = parameters.profile_calls
         calls = collector.open_calls
         pace = ProfilePace(
@@ -112,21 +102,15 @@ class RootCauses(Resumable):
         """What users should know beside the paths."""
         self._resumption = Resumption(resumed, self.root, self._program)
         self._profiled = profiled
-        self._kind = collector.kind
-        self._used: AbstractSet[int] = frozenset()
-        self._second_look: SecondLook | None = None
-        """While another kind of probes times calls that took none."""
         self._ops = RoundOps(
             self._program, self._switches, self.root, resumed, own_back=collector.own_back
         )
-        self._has_decided = False
         self._is_to_descend = False
         """Whether the user is to say into which nodes (``set darc auto off``)."""
         self._closing: ClosingRound | None = None
-        self._why_no_others: str | None = None
         self._gone: _Gone | None = None
         """With what the program is, where it is."""
-        collector = self._collector  # the first one: breakpoints that follow it have no such time
+        # The first one's: a collector that follows has no such time.
         self._clock = RunClock(lambda: collector.unsettled_seconds)
         self._guess_time = GuessTime()
         self._warming = Warming(self._program, self.root.function.address)
@@ -134,7 +118,7 @@ class RootCauses(Resumable):
     @property
     def is_searching(self) -> bool:
         """Whether a peak was chosen, and what causes it is looked for, or was."""
-        return self._descent is not None
+        return self._search is not None
 
     def lacks(self, missed: int, figures: ProgramFigures) -> str:
         in_peak = figures.in_peak_calls or 0
@@ -170,7 +154,7 @@ class RootCauses(Resumable):
     # ----------------------------------------------------------------- decisions
 
     def decide(self) -> Step:
-        if self._descent is None:
+        if self._search is None:
             return self._look_at_profile()
         if self._closing is not None:
             kept = self._kept_ops()
@@ -178,18 +162,10 @@ class RootCauses(Resumable):
                 self._collector.counting.await_user()  # or that time
                 return Step.GO_ON
             return self._conclude(kept)
-        votes, counted = self._collector.timing.votes(), self._collector.counting.voted
-        if counted < self._needed:
-            self._collector.counting.await_more(self._needed)
-            return Step.GO_ON
-        self._resumption.in_peak += counted
-        if self._collector.timing.make_room(votes):
-            self._collector.timing.apply_again()
-            self._collector.counting.await_in_peak(self._needed)
-            return Step.GO_ON
-        self._has_decided = True
         before = len(self._paths)
-        orders = self._descent.decide(votes, counted)
+        orders = self._search.decide(self._needed)
+        if orders is None:
+            return Step.GO_ON
         if not orders.finished and len(self._paths) > before:
             # In case it is ended from outside: on later levels these paths are not timed any more.
             self._take_ops()
@@ -219,9 +195,9 @@ class RootCauses(Resumable):
         """How much was seen of what the next decision needs, where the calls of f0 that were seen
         do not say so."""
         task, needed = self.parameters.task, self._needed
-        if self._descent is not None:
+        if (descent := self._descent) is not None:
             voted = min(self._collector.counting.voted, needed)
-            seen = f"level {self._descent.level} had {voted} of {needed} calls inside the peak"
+            seen = f"level {descent.level} had {voted} of {needed} calls inside the peak"
             return f"; {seen}{too_few(self._profile.in_peak_per_second, needed)}"
         if task is not None and not self._profile.grown.count:
             return f"; task {task} has not called it"
@@ -240,14 +216,15 @@ class RootCauses(Resumable):
         self._resumption.keep_votes(self._descent, self._collector, alive=True)
         self._note(f"{why}: this is what was known by then{self._how_far()}")
         self.is_cut_short = True
-        if self._descent is None:
+        if self._search is None:
             is_asked = self.parameters.peak is None and self._profile.at_choice.count > 0
             self._status = Status.NO_PEAK if is_asked else Status.INCONCLUSIVE
         else:
-            if self._second_look is None:
-                self._tell(widening(self._descent.under_way, self._descent.level))
+            descent = self._search.descent
+            if not self._search.looks_twice:
+                self._tell(widening(descent.under_way, descent.level))
             self._close_up(is_cut_short=True)
-            self._status = early_status(self._descent.status, bool(self._paths))
+            self._status = early_status(descent.status, bool(self._paths))
 
     def close(self, status: Status, alive: bool) -> None:
         if not alive and self._status in (Status.PROFILING, Status.SEARCHING):
@@ -262,7 +239,7 @@ class RootCauses(Resumable):
             self._resumption.keep_votes(self._descent, self._collector, alive)
             if alive:
                 self._take_last_ops()
-            looked_twice = self._second_look is not None
+            looked_twice = self._search is not None and self._search.looks_twice
             self._close_up(is_cut_short=True)
             self._status = Status.FOUND if looked_twice and self._paths else status
 
@@ -286,14 +263,14 @@ class RootCauses(Resumable):
             self._profile.take(profile, self._clock.seconds, is_searching=self.is_searching)
 
     def look(self) -> float:
-        if self._descent is not None or self.finished:
+        if self._search is not None or self.finished:
             return math.inf
         return self._profile.look(self._clock.seconds, self._collector.counting.profile)
 
     def look_ahead(self, seconds: float) -> bool:
         if not self._clock.goes or self.finished or self._closing is not None:
             return False
-        if self._descent is None and self._warming.step():
+        if self._search is None and self._warming.step():
             return True
         lookahead = self._collector.within_limits(self.parameters).lookahead
         levels = AUTO_LOOKAHEAD if lookahead is None else lookahead
@@ -302,9 +279,7 @@ class RootCauses(Resumable):
 
     def _likely(self) -> Sequence[Fnode]:
         """Whose callees will probably be timed next."""
-        if self._descent is None:
-            return (self.root,)
-        return self._descent.leaders(self._collector.timing.votes())
+        return (self.root,) if self._search is None else self._search.likely
 
     def choose_peak(self, spec: str) -> Step:
         """``darc peak``: the user's choice, at a stop.
@@ -312,7 +287,7 @@ class RootCauses(Resumable):
         Raises:
             UsageError: it is not of the form of a peak, or not there.
         """
-        has_begun = self._descent is not None and not self._choice.is_fresh
+        has_begun = self._search is not None and not self._choice.is_fresh
         if has_begun or self._resumption.waiting is not None:
             raise UsageError("a peak was chosen already: 'darc stop', then 'darc start' anew")
         self.collect()
@@ -340,99 +315,55 @@ class RootCauses(Resumable):
         if keeper is not None and not often:
             keeper.watch_waits()  # else in the closing round
         self._status = Status.SEARCHING
-        self._descent = self._new_descent(self._for_search())
-        return self._descent.begin(self._take_up())
-
-    def _new_descent(self, parameters: Parameters) -> Descent:
-        collector = self._collector
-        return Descent(
-            *(self.root, parameters, self._callees.expand, self._guess_time.is_left),
-            probe_cost=lambda: collector.timing.probe_cost,
-            least=self._profile.limits()[0],
+        self._search = PathSearch(
+            self._collector,
+            self.root,
+            self.parameters,
+            spec=self._spec,
+            profile=self._profile,
+            guess_time=self._guess_time,
+            note=self._note,
+            saw=self._resumption.saw,
         )
-
-    def _for_search(self) -> Parameters:
-        """The parameters as the collector can keep to them, with what ``--lookahead auto`` means
-        for this peak."""
-        parameters = self._collector.within_limits(self.parameters)
-        if parameters.lookahead is not None:
-            return parameters
-        cost = self._collector.timing.probe_cost
-        if self._profile.goes_level_by_level(parameters.decision_ops, cost):
-            return dataclasses.replace(parameters, lookahead=1)
-        return parameters
+        return self._search.begin(self._take_up())
 
     def descend(self, nodes: Sequence[Fnode]) -> Step:
         """``darc descend``: go on into these nodes only (``set darc auto off``)."""
-        if self._descent is None:
+        if self._search is None:
             raise UsageError("choose a peak first: 'darc peak N'")
         self._choice.is_fresh = self._is_to_descend = False
         self._guess_time.stands_for_user()
         self._collector.timing.drop_open_calls()
-        return self._go(self._descent.choose(nodes))
+        return self._go(self._search.descent.choose(nodes))
 
     def _go(self, orders: Orders) -> Step:
         """Carries out orders."""
-        assert self._descent is not None
+        assert self._search is not None
         if orders.finished:
             self._take_ops()
             self.collect()
-            if self._may_fall_back():
+            if self._search.may_fall_back:
                 return Step.FALL_BACK
             return self.stay()
         if not orders.analyse:  # drill-down by hand: wait for the user
             self._collector.counting.await_user()
             self._is_to_descend = True
             return Step.ASK
-        self._collector.timing.apply(orders)
-        self._needed = self._descent.in_peak_needed()
-        self._collector.counting.await_in_peak(self._needed)
+        self._needed = self._search.carry_out(orders)
         return Step.GO_ON
 
     # ------------------------------------------------------- calls that took no probe
 
-    @property
-    def _untimed(self) -> Untimed:
-        assert self._descent is not None
-        return untimed(self._descent.paths(), self._callees)
-
-    def _may_fall_back(self) -> bool:
-        """Whether a second look, by probes of another kind, can tell more."""
-        if not self.parameters.auto or self.parameters.probes is not Probes.AUTO:
-            return False
-        has_another = for_the_rest(self._collector.kind) is not None
-        return has_another and bool(for_others(self._untimed))
-
     def why_no_fall_back(self) -> str | None:
-        other = for_the_rest(self._collector.kind)
-        if other is None or other.restraint is None:
-            return None
-        return why_not(
-            for_others(self._untimed),
-            other.restraint,
-            hz=self._collector.counting.hz,
-            spec=self._spec,
-            calls_per_second=self._profile.calls_per_second,
-        )
+        assert self._search is not None
+        return self._search.why_no_fall_back()
 
     def fall_back(self, collector: Collector) -> Step:
-        assert self._descent is not None
-        if explanation := self._descent.explain():
-            self._note(explanation)
-        self._tell(self._descent.passed)
-        calls = for_others(self._untimed)
-        before = self._collector.kind
-        self._second_look = SecondLook(calls, before)
-        self._used |= self._collector.timing.used
-        collector.callees.take_over(self._callees, self.root)
-        self._collector, self._callees = collector, collector.callees
-        children = {node: tuple(self._callees.fall_back(node)) for node in calls}
-        other = type(collector)
-        self._tell(opening_note(node, missed, before, other) for node, missed in calls.items())
-        collector.counting.search(*self._profile.limits())
+        assert self._search is not None
+        self._collector = collector
+        orders = self._search.fall_back(collector)
         self._status = Status.SEARCHING
-        self._descent = self._new_descent(collector.within_limits(self.parameters))
-        return self._go(self._descent.reopen(children))
+        return self._go(orders)
 
     # ------------------------------------------------------------- the closing round
 
@@ -463,7 +394,7 @@ class RootCauses(Resumable):
         stands, its ops told what that explains, and the peak's calls are what they were."""
         if (
             self._resumption.has_changed
-            or self._has_decided
+            or (self._search is not None and self._search.has_decided)
             or not self.root.children
             or self._ops.of_this_run is not None
         ):
@@ -473,8 +404,7 @@ class RootCauses(Resumable):
     def _look_closer(self) -> bool:
         """Where the paths are known and calls inside the peak are frequent: lets the program go on
         for a moment with all calls on the paths timed, so that whole ops can be kept."""
-        assert self._descent is not None
-        paths, keeper = self._descent.paths(), self._collector.ops
+        paths, keeper = self._paths, self._collector.ops
         if keeper is None:
             return False
         if not paths or not self.parameters.auto:
@@ -499,20 +429,24 @@ class RootCauses(Resumable):
         return self._end()
 
     def stay(self, why: str | None = None) -> Step:
-        self._why_no_others = why
+        assert self._search is not None
+        self._search.stays(why)
         return Step.GO_ON if self._look_closer() else self._end()
 
     def _end(self) -> Step:
-        assert self._descent is not None
-        if explanation := self._descent.explain():
-            self._note(explanation)
+        assert self._search is not None
+        self._search.explain()
         self._close_up(is_cut_short=False)
         self._status = outcome(self._paths)
         return Step.END
 
     @property
+    def _descent(self) -> Descent | None:
+        return None if self._search is None else self._search.descent
+
+    @property
     def _paths(self) -> tuple[RootCausePath, ...]:
-        return () if self._descent is None else self._descent.paths()
+        return () if self._search is None else self._search.paths
 
     def _close_up(self, *, is_cut_short: bool) -> None:
         """However it ends: corrects the paths that are known by then, and says what is to be known
@@ -521,14 +455,13 @@ class RootCauses(Resumable):
         self._tell(self._ops.notes)
         if self._gone is not None:
             self._ops.ended()
-        if self._descent is None:
+        if self._search is None:
             return
         if (unlike := self._profile.told_of_search(self._spec)) is not None:
             self._doubts.append(unlike)
-        self._tell(self._descent.passed)
-        self._settle(is_cut_short=is_cut_short)
+        self._ops.forget(self._search.settle(is_cut_short=is_cut_short))
         self._correct()
-        tell_untimed(self._untimed, self._collector.kind, self._why_no_others)
+        self._search.tell_untimed()
         tell_others(self._paths)
 
     def _correct(self) -> None:
@@ -547,13 +480,6 @@ class RootCauses(Resumable):
         self._tell(found.notes)
         self._doubts += found.doubts
 
-    def _settle(self, *, is_cut_short: bool) -> None:
-        """A second look is over."""
-        if self._second_look is None:
-            return
-        self._ops.forget(self._second_look.settle(is_cut_short=is_cut_short))
-        self._second_look = None
-
     # ----------------------------------------------------------------- resuming
 
     @classmethod
@@ -570,7 +496,7 @@ class RootCauses(Resumable):
         return self._resumption.stored(
             self._stored_with(self._profile.at_choice),
             profile=self._profile,
-            callees=self._callees,
+            callees=self._collector.callees,
             ops=self._ops,
             doubts=self._all_doubts(),
             votes=self._resumption.votes(under_way, self._collector, alive),
@@ -578,7 +504,7 @@ class RootCauses(Resumable):
 
     def _take_up(self) -> tuple[Contest, ...]:
         """The votes that are left of the session that is resumed, for the tree as it fits."""
-        fitted = self._resumption.take_up(self._callees)
+        fitted = self._resumption.take_up(self._collector.callees)
         if fitted is None:
             return ()
         self._tell(fitted.notes)
@@ -594,6 +520,10 @@ class RootCauses(Resumable):
     def needed(self) -> int:
         return self._needed
 
+    @property
+    def _used(self) -> AbstractSet[int]:
+        return self._collector.timing.used if self._search is None else self._search.used
+
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:
         profile, descent = self._profile.grown, self._descent
         collected: int | None = 0
@@ -605,13 +535,13 @@ class RootCauses(Resumable):
                 profile = self._collector.counting.profile()
         return dataclasses.replace(
             self._head(),
-            probes=self._kind,
+            probes=self._first_collector.kind,
             profile=profile,
             peak=self._profile.peak,
             level=descent.level if descent is not None else 0,
             collected=collected,
             needed=self._needed,
-            program=ProgramFigures(probes=len(self._used | self._collector.timing.used)),
+            program=ProgramFigures(probes=len(self._used)),
         )
 
     def snapshot(self, alive: bool) -> Snapshot:
@@ -627,10 +557,10 @@ class RootCauses(Resumable):
         if (waiting := self._resumption.waiting) is not None:
             tree = waiting.root  # until the program has shown its profile again
             paths = ended_paths(tree)
-        used = self._used | self._collector.timing.used
+        used = self._used
         return dataclasses.replace(
             self._head(),
-            probes=self._kind,
+            probes=self._first_collector.kind,
             profile=self._profile.grown,
             peaks=self._profile.peaks(),
             peak=self._profile.peak,
@@ -642,7 +572,7 @@ class RootCauses(Resumable):
             program=ProgramFigures(
                 in_peak_calls=self._resumption.in_peak + (seen if is_counting else 0),
                 probes=len(used),
-                sites=self._callees.reports(used),
+                sites=self._collector.callees.reports(used),
             ),
             warnings=self._resumption.warnings(self._all_doubts(), self._ops, paths),
             profile_seconds=self._profile.seconds,
