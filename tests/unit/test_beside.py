@@ -13,6 +13,8 @@ import pytest
 
 from darc.debuggee import beside, journal, procfs
 from darc.debuggee.journal import ProcessJournal
+from darc.model.ftree import CallKind
+from darc.pads.processor import patch_bytes
 from darc.target.target import Passage, Place, Region
 from tests.code import altered_code
 
@@ -120,6 +122,15 @@ def test_nothing_is_written_while_a_thread_is_in_what_was_changed(
         standing.patch(pc - 2, jump(pc - 2, base))
     else:
         standing.patch(base, jump(base, pc))
+    before = standing.altered()
+    assert not beside.put_back(standing.pid)
+    assert standing.altered() == before
+
+
+def test_a_longer_call_leads_to_its_pad_as_well(standing: Standing) -> None:
+    """It begins with prefixes that mean nothing, so that it is as long as what stood there."""
+    pc, base = standing.pc, standing.code.start + 0x1000
+    standing.patch(base, patch_bytes(CallKind.INDIRECT, base, 7, pc))
     before = standing.altered()
     assert not beside.put_back(standing.pid)
     assert standing.altered() == before

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import struct
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from iced_x86 import Decoder, FlowControl, Mnemonic
+from iced_x86 import Decoder, FlowControl, Mnemonic, Register
 
 from darc.code.architecture import Call, Ringer
+from darc.code.processor import system_call_function
+from darc.code.system_calls import SystemCall
 from darc.code.x86_64_detour import LENGTH, REGISTERS, stack_needed
 from darc.debuggee.detour import find_place, plan
 from darc.model.errors import TargetError
@@ -44,6 +47,16 @@ def test_it_fits_and_ends_where_the_thread_was(
 @given(registers)
 def test_a_system_call_needs_little_of_the_stack(thread: dict[str, int]) -> None:
     assert len(stack_needed({**thread, "rsp": 1 << 40})) <= 208
+
+
+@pytest.mark.parametrize("number", [SystemCall.MMAP, SystemCall.CLONE3])
+def test_a_function_that_makes_a_system_call(number: int) -> None:
+    """The kernel takes the fourth argument elsewhere than a function does."""
+    decoded = list(Decoder(64, system_call_function(number), ip=PLACE))
+    kinds = [instruction.mnemonic for instruction in decoded]
+    assert kinds == [Mnemonic.MOV, Mnemonic.MOV, Mnemonic.SYSCALL, Mnemonic.RET]
+    assert decoded[0].immediate32 == number
+    assert (decoded[1].op0_register, decoded[1].op1_register) == (Register.R10, Register.RCX)
 
 
 def test_where_it_may_stand() -> None:
