@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darc.debuggee import procfs
-from darc.target import living
+from darc.debuggee.cgroups import groups_of
 
 HEADROOM = 4
 """So many times what darc takes must be free: three quarters of it stay the program's."""
@@ -76,7 +76,7 @@ def _limits(pid: int, need: Need) -> Iterator[tuple[str, int, int]]:
         most, text = limits.get(limit), status.get(used, "").split()
         if most is not None and text:
             yield name, most - (int(text[0]) << 10) - again, wanted
-    for folder in _memory_groups(pid):
+    for folder in groups_of(pid, "memory"):
         free = _free_in(folder)
         if free is not None:
             yield f"the memory limit of its cgroup ({folder.name or '/'})", free, need.touched
@@ -84,29 +84,6 @@ def _limits(pid: int, need: Need) -> Iterator[tuple[str, int, int]]:
         meminfo = procfs.fields(Path("/proc/meminfo"), ":")
         free = _kilobytes(meminfo, "CommitLimit") - _kilobytes(meminfo, "Committed_AS")
         yield "the system (vm.overcommit_memory is 2)", free, need.written
-
-
-def _memory_groups(pid: int) -> Iterator[Path]:
-    """The folders of the cgroups that limit the process's memory, inner before outer, as far as
-    they can be seen from here: a container shows its own at the root."""
-    try:
-        text = living.look(pid, lambda its: (its / "cgroup").read_text(errors="replace"))
-    except OSError:
-        return
-    for line in text.splitlines():
-        _, kinds, path = line.split(":", 2)
-        if kinds and "memory" not in kinds.split(","):
-            continue
-        for mount, root in procfs.cgroup_mounts(kinds and "memory"):
-            inner = path.removeprefix(root.rstrip("/")) if path.startswith(root) else path
-            folder = mount / inner.lstrip("/")
-            if ".." in folder.parts or not folder.is_dir():
-                folder = mount
-            while True:
-                yield folder
-                if folder == mount:
-                    break
-                folder = folder.parent
 
 
 def _free_in(folder: Path) -> int | None:

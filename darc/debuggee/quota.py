@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from darc.debuggee import procfs
-from darc.target import living
+from darc.debuggee.cgroups import groups_of
 
 
 class Quota:
     """That of the process ``pid``, of the group that it is in now and of those above."""
 
     def __init__(self, pid: int) -> None:
-        self._files = _cpu_group(pid)
+        self._files = _files_of(pid)
 
     @property
     def used_up_ns(self) -> int:
@@ -21,24 +21,11 @@ class Quota:
         return sum(_throttled_ns(file) or 0 for file in self._files)
 
 
-def _cpu_group(pid: int) -> tuple[Path, ...]:
+def _files_of(pid: int) -> tuple[Path, ...]:
     """Where the kernel tells how long the process was kept waiting by a quota: a file for its group
     and for each above it that is seen from here."""
-    try:
-        text = living.look(pid, lambda its: (its / "cgroup").read_text(errors="replace"))
-    except OSError:
-        return ()
-    found = []
-    for line in text.splitlines():
-        _, kinds, name = line.split(":", 2)
-        kind = "cpu" if "cpu" in kinds.split(",") else ""
-        if kinds and not kind:
-            continue
-        for mount, root in procfs.cgroup_mounts(kind):
-            below = Path(name.removeprefix(root) if root != "/" else name)
-            group = mount / str(below).lstrip("/")
-            found += [folder / "cpu.stat" for folder in (group, *group.parents)]
-    return tuple(file for file in dict.fromkeys(found) if _throttled_ns(file) is not None)
+    found = dict.fromkeys(folder / "cpu.stat" for folder in groups_of(pid, "cpu"))
+    return tuple(file for file in found if _throttled_ns(file) is not None)
 
 
 def _throttled_ns(file: Path) -> int | None:
