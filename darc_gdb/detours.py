@@ -14,6 +14,8 @@ import signal
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+import gdb
+
 from darc.code.architecture import Call, Detour
 from darc.code.processor import DETOURS, FLAGS, PROGRAM_COUNTER, STACK_POINTER, without_traps
 from darc.code.system_calls import SystemCall
@@ -27,6 +29,7 @@ from darc_gdb.tracee import Tracee, signal_of, was_sent
 
 _NONE = (1 << 64) - 1
 _STACK_SIZE = 16384
+_FORGET_REGISTERS = "maint flush register-cache"
 _NOT_KEPT = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT)
 """What no mask of signals keeps in the kernel: SIGSTOP is never blocked, SIGCONT takes away those
 that stop, and they it (signal(7))."""
@@ -164,6 +167,8 @@ class BesideGdb(CallMaker):
         kernel until it is back."""
         self._was_stopped = False
         """Whether a SIGSTOP has come meanwhile, which gdb waits for."""
+        self._way: Detour | None = None
+        """That which it was sent on."""
         self._stops: list[Tracee] = []
         """Threads that SIGSTOPs of gdb's wait for, where the bell takes these back."""
 
@@ -184,6 +189,7 @@ class BesideGdb(CallMaker):
         flags = without_traps(self.registers[FLAGS])
         entering = {PROGRAM_COUNTER: way.entry, FLAGS: flags, DETOURS.STOPPED_IN: DETOURS.IN_NONE}
         self._tracee.set_registers({**self.registers, **entering})
+        self._way = way
         self._tracee.set_mask(self._blocked())
         is_kept = held not in (self.bell, signal.SIGTRAP, *_NOT_KEPT)
         # What the thread has raised itself it raises again, if gdb should end meanwhile; in the
@@ -235,12 +241,26 @@ class BesideGdb(CallMaker):
         return number, False
 
     def lead_back(self) -> None:
-        self._tracee.set_mask(self._mask)
-        self._tracee.set_registers(self.registers)
+        if self._has_gone_on():
+            gdb.execute(_FORGET_REGISTERS, to_string=True)
+        else:
+            self._tracee.set_mask(self._mask)
+            self._tracee.set_registers(self.registers)
         if self._was_stopped:
             self._tracee.send(signal.SIGSTOP)
         for one in self._stops:
             one.send(signal.SIGSTOP)
+
+    def _has_gone_on(self) -> bool:
+        """Whether the thread has gone its way to the end, and is somewhere in the program."""
+        if self._way is None:
+            return False
+        now = self._tracee.registers()
+        code = range(self._way.place, self._way.place + len(self._way.code))
+        return now[PROGRAM_COUNTER] not in code and now[STACK_POINTER] not in self.stack
+
+    def is_stopped(self) -> bool:
+        return not self._tracee.is_away
 
     def _others(self) -> list[Tracee]:
         process, own = self._tracee.process, self._tracee.thread

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import gdb
 
 from darc.code.frame_rule import WORD
-from darc.code.processor import PROGRAM_COUNTER
+from darc.code.processor import FLAGS, PROGRAM_COUNTER
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
 from darc.target.ownthread import Turn, own_thread
@@ -121,11 +121,22 @@ def assign(name: str, value: int) -> None:
     """Sets a register of the selected thread. Not by a command: behind each of those gdb carries
     out what breakpoints have to do, also in the middle of a stop. So the language is as it is,
     which need not be the frame's: in some of them ``=`` compares, and nothing is set; and each has
-    its own way to write a number."""
-    gdb.set_convenience_variable(_VALUE, value)
+    its own way to write a number. Flags are made of no number that is longer than they are."""
+    given: int | gdb.Value = value
+    if name == FLAGS:
+        kind = gdb.parse_and_eval(f"${name}").type
+        given = gdb.Value(value.to_bytes(kind.sizeof, "little"), kind)
+    gdb.set_convenience_variable(_VALUE, given)
     try:
-        made = gdb.parse_and_eval(f"${name} = ${_VALUE}")
-        if made.type.code == gdb.TYPE_CODE_BOOL:
+        if _is_compared(f"${name} = ${_VALUE}"):
             gdb.parse_and_eval(f"${name} := ${_VALUE}")
     finally:
         gdb.set_convenience_variable(_VALUE, None)
+
+
+def _is_compared(expression: str) -> bool:
+    """Whether the language takes an assignment for a comparison. Flags it cannot compare."""
+    try:
+        return bool(gdb.parse_and_eval(expression).type.code == gdb.TYPE_CODE_BOOL)
+    except gdb.error:
+        return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import signal
 import struct
 import time
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from pathlib import Path
 from darc.code.system_calls import SystemCall
 from darc.debuggee import bell, procfs
 from darc.debuggee.callmaker import Patience
-from darc.debuggee.detour import EndedError
+from darc.debuggee.detour import AwayError, EndedError, GoneOnError
 from darc.model.errors import TargetError
 
 _CONT, _GETREGS, _SETREGS = 7, 12, 13
@@ -37,6 +38,9 @@ _DISPATCH = struct.Struct("<4Q")
 _SIGINFO_SIZE = 128
 _SI_TKILL, _SI_KERNEL = -6, 0x80
 _QUICK_SECONDS = 0.002
+_LONGEST_SECONDS = 60.0
+"""A call of darc's that takes longer does not come back."""
+_HALT_SECONDS = 3.0
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.ptrace.restype = ctypes.c_long
@@ -62,6 +66,8 @@ class Tracee:
         self.thread = thread
         self.has_ended = False
         """Whether it was found to have."""
+        self.is_away = False
+        """Whether it was let go on, and could not be stopped again."""
 
     def _ask(self, request: int, address: int, data: object) -> None:
         if _libc.ptrace(request, self.thread, address, data) == -1:
@@ -69,6 +75,10 @@ class Tracee:
             if not Path(f"/proc/{self.process}/task/{self.thread}").exists():
                 raise self._ended()
             raise TargetError(f"cannot control thread {self.thread}: {os.strerror(number)}")
+
+    def _away(self) -> AwayError:
+        self.is_away = True
+        return AwayError(self.thread)
 
     def _ended(self) -> EndedError:
         self.has_ended = True
@@ -154,24 +164,47 @@ class Tracee:
 
     def go(self, number: int = 0, knock: int = 0) -> int:
         """Lets it run, with a signal, until it stops for one; which. Where it waits for another
-        thread it is stopped by the signal ``knock``, if there is one.
+        thread it is stopped by the signal ``knock``, if there is one. It is stopped also where this
+        is broken off (Ctrl-C), if it can be.
 
         Raises:
             EndedError: it ended.
             WaitsError: it was stopped so.
+            GoneOnError: it had gone on for long, and was stopped.
+            AwayError: it goes on, and cannot be stopped.
         """
         self._ask(_CONT, 0, number)
-        begin = time.monotonic()
         patience = Patience(self.process, self.thread)
-        has_waited = False
+        try:
+            found = self._awaited(patience, _LONGEST_SECONDS)
+        except BaseException:
+            self._halt(knock)
+            raise
+        if found is None:
+            found = self._halt(knock)
+            raise patience.error() if patience.was_over else GoneOnError(self.thread)
+        return found
+
+    def _awaited(self, patience: Patience, seconds: float) -> int | None:
+        """The signal that it stops for; ``None``: it waits for another thread, or runs for longer
+        than that."""
+        begin = time.monotonic()
         while (found := self._stopped()) is None:
             spent = time.monotonic() - begin
             time.sleep(0 if spent < _QUICK_SECONDS else 0.001)
-            if knock and not has_waited and spent > _QUICK_SECONDS and patience.is_over():
-                has_waited = True
-                self.send(knock)
-        if has_waited:
-            raise patience.error()
+            if spent > _QUICK_SECONDS and (patience.is_over() or spent > seconds):
+                return None
+        return found
+
+    def _halt(self, knock: int) -> int:
+        """Stops it, by the signal ``knock``, or where it blocks that by one that none can block."""
+        blocks = procfs.blocks(self.process, self.thread, knock) if knock else True
+        self.send(signal.SIGSTOP if blocks else knock)
+        end = time.monotonic() + _HALT_SECONDS
+        while (found := self._stopped()) is None:
+            if time.monotonic() > end:
+                raise self._away()
+            time.sleep(0.001)
         return found
 
     def _stopped(self) -> int | None:

@@ -18,6 +18,7 @@ from typing import TypeVar
 from darc.code.architecture import Call, Detour, Ringer
 from darc.code.processor import DETOURS
 from darc.debuggee import admission, detour, procfs
+from darc.debuggee.cgroups import is_frozen
 from darc.debuggee.detour import DispatchedError, WaitsError, plan
 from darc.model.errors import TargetError
 from darc.target import living
@@ -177,6 +178,8 @@ class CallMaker(ABC):
         self.mask = mask
         self.bell = admission.bell_signal(process)
         """The signal by which it rings."""
+        self.stack = range(0)
+        """The own one of the function that it calls."""
 
     def make(self, call: Call, place: int, journal: Journal) -> int:
         """The result of a call by a detour at ``place``.
@@ -184,7 +187,10 @@ class CallMaker(ABC):
         Raises:
             EndedError: the thread is gone.
             TargetError: the call did not come back; the thread is where it was.
+            AwayError: the thread cannot be stopped, and has the code still to run through.
         """
+        if is_frozen(self.process):
+            raise TargetError("the program is frozen by its control group: thaw it, and try again")
         process, thread = (procfs.own_id(self.process, one) for one in (self.process, self.thread))
         ringer = Ringer(process=process, thread=thread, signal=self.bell)
         way = plan(self.registers, place, ringer=ringer, call=call, mask=self.mask)
@@ -198,12 +204,13 @@ class CallMaker(ABC):
                 mask=self.mask,
             )
         )
+        self.stack = detour.stack_of(call)
         self.write(place, way.code)
         try:
             self.follow(way)
             return int.from_bytes(self.read(way.result, 8), "little")
         finally:
-            if not self.is_gone():
+            if not self.is_gone() and self.is_stopped():
                 self.lead_back()
                 self.write(place, borrowed.original)
                 journal.gives_back()
@@ -228,6 +235,10 @@ class CallMaker(ABC):
     @abstractmethod
     def lead_back(self) -> None:
         """Sets it back to where it was, wherever :meth:`follow` has left it."""
+
+    def is_stopped(self) -> bool:
+        """Whether the thread could be stopped."""
+        return True
 
     @abstractmethod
     def is_gone(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,24 @@ def groups_of(pid: int, kind: str) -> Iterator[Path]:
         for mount, root in procfs.cgroup_mounts(kinds and kind):
             inner = path.removeprefix(root.rstrip("/")) if path.startswith(root) else path
             yield from _up_to(mount, mount / inner.lstrip("/"))
+
+
+def is_frozen(pid: int) -> bool:
+    """Whether a control group keeps the process from running, or is about to: nothing can be called
+    in it (Linux, ``admin-guide/cgroup-v1/freezer-subsystem.rst``; ``cgroup.events`` of
+    ``admin-guide/cgroup-v2.rst``)."""
+    return any(map(_is_frozen, groups_of(pid, "freezer")))
+
+
+def _is_frozen(folder: Path) -> bool:
+    for name, words in (
+        ("freezer.state", ("FROZEN", "FREEZING")),
+        ("cgroup.events", ("frozen 1",)),
+    ):
+        with contextlib.suppress(OSError):
+            if any(line in words for line in (folder / name).read_text().splitlines()):
+                return True
+    return False
 
 
 def _up_to(mount: Path, folder: Path) -> Iterator[Path]:

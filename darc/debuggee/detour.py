@@ -66,6 +66,27 @@ class WaitsError(TargetError):
     """The thread waits for another one, which stands still."""
 
 
+class GoneOnError(TargetError):
+    """The thread has not rung, and may have gone by where it was to stop."""
+
+    def __init__(self, thread: int) -> None:
+        super().__init__(
+            f"the program's thread {thread} does not stop where a call of darc's ends, as a "
+            "seccomp filter may forbid it"
+        )
+
+
+class AwayError(TargetError):
+    """The thread cannot be stopped."""
+
+    def __init__(self, thread: int) -> None:
+        super().__init__(
+            f"the program's thread {thread} neither makes a call of darc's nor stops, as where it "
+            "is frozen: when it runs again, let the program go on for a moment, then type "
+            "'darc stop'"
+        )
+
+
 class DispatchedError(TargetError):
     """The program has its own way with system calls: none of darc's is carried out."""
 
@@ -124,6 +145,11 @@ def call_function(run: Callable[[Call], int], address: int, arguments: Sequence[
         raise
     run(Call(SystemCall.MUNMAP, (base, _STACK_SIZE)))
     return result
+
+
+def stack_of(call: Call) -> range:
+    """The addresses that the stack pointer has in a function with a stack of its own."""
+    return range(call.stack - _STACK_SIZE, call.stack + 1) if call.stack else range(0)
 
 
 def all_but(*signals: int) -> int:

@@ -78,6 +78,9 @@ class ProcessJournal(Journal):
         self._written = bytearray()
         """What is in the file by this journal."""
         self._places: set[Place] = set()
+        self._borrowed = 0
+        """How many passages stand in the code: a thread may still have to go through one when the
+        session is over, and the next one, or 'darc stop', gives it back."""
         self._is_open = False
         self._stood: bool | None = None
         self._is_anothers_stop = False
@@ -114,9 +117,11 @@ class ProcessJournal(Journal):
                 "mask": passage.mask,
             }
         )
+        self._borrowed += 1
 
     def gives_back(self) -> None:
         self._write({"gives_back": True})
+        self._borrowed -= 1
         self._tidy()
 
     def maps(self, place: range) -> None:
@@ -139,12 +144,11 @@ class ProcessJournal(Journal):
     def close(self, is_in: Callable[[Place], bool]) -> None:
         self._is_open = False
         self._places = {place for place in self._places if is_in(place)}
-        if not self._places:
-            self._remove()
+        self._tidy()
 
     def _tidy(self) -> None:
         """Nothing that is in the program needs to be known of."""
-        if not self._is_open and not self._places:
+        if not self._is_open and not self._places and not self._borrowed:
             self._remove()
 
     def _remove(self) -> None:

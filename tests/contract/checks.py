@@ -8,6 +8,7 @@ from abc import ABC, ABCMeta
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from darc.code.processor import FLAGS
 from darc.model.errors import TargetError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import is_for_any_thread, public_members
@@ -225,6 +226,10 @@ def check_registers_are_written(world: World) -> None:
     assert target.threads.program_counters()[main] == world.address("rung")
     target.threads.write_register(main, "rip", before)
     assert target.threads.program_counters()[main] == before
+    flags = target.threads.read_register(main, FLAGS)
+    for made in (flags ^ 1, flags):  # the carry
+        target.threads.write_register(main, FLAGS, made)
+        assert target.threads.read_register(main, FLAGS) == made
 
 
 def check_registers_that_are_not_there(world: World) -> None:

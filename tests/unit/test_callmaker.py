@@ -4,15 +4,18 @@ way out; it is left as it is where the thread cannot be led back."""
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from darc.code.architecture import Call, Detour
 from darc.code.processor import DETOURS
+from darc.debuggee import cgroups
 from darc.debuggee.callmaker import CallMaker, Turns, able
 from darc.debuggee.detour import (
     HANDLER_AT_STAKE,
     IN_32_BITS,
+    AwayError,
     DispatchedError,
     EndedError,
     WaitsError,
@@ -34,12 +37,12 @@ class Steps(Journal, CallMaker):
         self.steps: list[str] = []
         self._failing = failing
         self._error = error
-        self._gone = False
+        self._gone = self._away = False
 
     def _step(self, name: str) -> None:
         self.steps.append(name)
         if name in self._failing:
-            raise self._error(name)
+            raise AwayError(1) if self._error is AwayError else self._error(name)
 
     def borrows(self, passage: Passage) -> None:
         assert passage.place.address == PLACE
@@ -59,6 +62,7 @@ class Steps(Journal, CallMaker):
 
     def follow(self, way: Detour) -> None:
         self._gone = self._error is EndedError
+        self._away = self._error is AwayError
         self._step("follow")
 
     def lead_back(self) -> None:
@@ -66,6 +70,9 @@ class Steps(Journal, CallMaker):
 
     def is_gone(self) -> bool:
         return self._gone
+
+    def is_stopped(self) -> bool:
+        return not self._away
 
 
 BEGIN = ["borrows", "write", "follow"]
@@ -100,6 +107,34 @@ def test_a_thread_that_cannot_be_led_back_keeps_its_way(failing: tuple[str, ...]
     with pytest.raises(TargetError, match="lead back"):
         steps.make(Call(0, ()), PLACE, steps)
     assert steps.steps[-1] == "lead back"
+
+
+def test_a_thread_that_cannot_be_stopped_keeps_its_way() -> None:
+    steps = Steps("follow", error=AwayError)
+    with pytest.raises(AwayError, match="nor stops"):
+        steps.make(Call(0, ()), PLACE, steps)
+    assert steps.steps == BEGIN
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("freezer.state", "FROZEN"),
+        ("freezer.state", "FREEZING"),
+        ("cgroup.events", "populated 1\nfrozen 1"),
+    ],
+)
+def test_nothing_is_called_in_a_program_that_is_frozen(
+    file: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "groups_of", lambda _pid, _kind: [tmp_path / "none", tmp_path])
+    (tmp_path / file).write_text(f"{text}\n")
+    steps = Steps()
+    with pytest.raises(TargetError, match="is frozen by its control group: thaw it"):
+        steps.make(Call(0, ()), PLACE, steps)
+    assert steps.steps == []
+    (tmp_path / file).write_text("THAWED\nfrozen 0\n")
+    assert steps.make(Call(0, ()), PLACE, steps) == RESULT
 
 
 def test_nothing_is_written_that_cannot_be_noted() -> None:

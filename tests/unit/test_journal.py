@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,18 @@ def test_it_is_removed_when_all_is_out(folder: Path) -> None:
     noted.gives_back()
     assert left(os.getpid(), [folder]) is None
     assert list(folder.iterdir()) == []
+
+
+def test_it_stays_while_a_thread_may_be_in_what_is_borrowed(folder: Path) -> None:
+    """The session may be over by then, and others may have called meanwhile."""
+    noted = opened(folder)
+    noted.borrows(HOLE)
+    noted.borrows(replace(HOLE, place=replace(HOLE.place, address=HOLE.place.address + 4096)))
+    noted.gives_back()
+    noted.close(lambda place: False)
+    assert list(found(folder).passages) == [HOLE.place.address]
+    noted.gives_back()
+    assert left(os.getpid(), [folder]) is None
 
 
 places = st.builds(
