@@ -30,12 +30,21 @@ class Typed:
         return dict(self.options)
 
 
+class _Lexer(shlex.shlex):
+    """Python's, which does not say in its types where it ends."""
+
+    state: str
+    """After a line that cannot be split: the quote, or the escape, that is open."""
+
+
 def split_line(argline: str) -> list[str]:
     """The words of a command line; quotes keep spaces. Raises :class:`UsageError`."""
+    lexer = _Lexer(argline, posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""  # as shlex.split does
     try:
-        return shlex.split(argline)
-    except ValueError as error:
-        is_quote = "quotation" in str(error)  # what shlex says; else of an escape
+        return list(lexer)
+    except ValueError:
+        is_quote = lexer.state in lexer.quotes  # else an escape
         what = "a quote is not closed" if is_quote else "nothing stands behind '\\'"
         raise UsageError(f"{what} in: {argline.strip()}") from None
 
