@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.contract.names import name_of, names_in
+from tests.contract.names import name_of, names_in, walk
 from tests.contract.tree import INSTALLED, ROOT, module_name, python_files
 
 TOLD = frozenset("doubt doubts note notes remark remarks reasons warning warnings why".split())
@@ -21,8 +21,15 @@ TOLD = frozenset("doubt doubts note notes remark remarks reasons warning warning
 TEXTS = TOLD | {"message", "text"}
 """and as what a value has alone: a name of those is what was typed, or read."""
 
+ALIKE = frozenset(("reason",))
+"""What members of enums are called, too: sentences where they are asked as strings are, or compared
+with one."""
+
 ASKS = frozenset("count endswith find index partition rindex startswith".split())
 """What one asks a string for, to go by that."""
+
+SAME = frozenset("casefold lower splitlines strip upper".split())
+"""What makes a text of a text that says the same."""
 
 MATCHES = frozenset("findall finditer fullmatch match search".split())
 """What one asks an expression, of the last thing that it is given."""
@@ -33,6 +40,8 @@ LEAST_SPACES = 2
 ALLOWED = {
     "darc/saved/sentences.py": "what files say by sentences alone becomes values there",
     "darc/model/ftree.py: note not in told": "a note is not told twice",
+    "darc_gdb/symbols.py: re.search('No": "gdb's words: one error is all that it cannot find",
+    "darc_gdb/symbols.py: re.search('not": "the same",
     "darc_gdb/target.py: 'Unable to read siginfo' in": "gdb's words: it has no value for that",
 }
 """Files, and places in them, with the reason why these may."""
@@ -84,6 +93,17 @@ def sentences_in(trees: dict[Path, ast.Module]) -> Sentences:
     return Sentences(frozenset(constants), frozenset(enums))
 
 
+def errors_in(tree: ast.Module) -> Iterator[str]:
+    """The names that a file has for errors."""
+    for node in walk(tree):
+        match node:
+            case ast.ExceptHandler(name=str(name)):
+                yield name
+            case ast.arg(arg=name, annotation=ast.expr() as kind):
+                if ast.unparse(kind).endswith(("Error", "Exception")):
+                    yield name
+
+
 class Reader:
     """What the expressions of one file are, where all of them have the ``known`` sentences."""
 
@@ -91,6 +111,7 @@ class Reader:
         self._own = module_name(file)
         self._names = names_in(tree)
         self._known = known
+        self._errors = frozenset(errors_in(tree))
 
     def _is(self, node: ast.expr, names: frozenset[str]) -> bool:
         name = name_of(node, self._names)
@@ -106,6 +127,16 @@ class Reader:
                 return self.told(*parts)
             case ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.List(elts=parts):
                 return self.told(*parts)
+            case ast.Call(func=ast.Name(id="str" | "repr"), args=[ast.Name(id=name)]):
+                return name in self._errors
+            case ast.Call(func=ast.Attribute(value=of, attr=name)) if name in SAME:
+                return self.told(of)
+            case ast.Attribute(value=ast.Name(id=name), attr="args" | "strerror"):
+                return name in self._errors
+            case ast.Subscript(value=ast.Attribute(attr="args") as words):
+                return self.told(words)
+            case ast.JoinedStr(values=[ast.FormattedValue(value=ast.Name(id=name))]):
+                return name in self._errors
             case ast.Constant(value=str()) | ast.JoinedStr():
                 return is_sentence(node)
             case ast.Attribute(value=ast.Attribute(value=enum), attr="value"):
@@ -119,14 +150,20 @@ class Reader:
         return False
 
 
+def is_asked(*parts: ast.expr) -> bool:
+    """Whether what may be called as an enum's member is held against a string."""
+    names = [one.attr if isinstance(one, ast.Attribute) else ast.unparse(one) for one in parts]
+    return bool(ALIKE.intersection(names)) and any(map(is_text, parts))
+
+
 def decides(node: ast.AST, told: Callable[..., bool]) -> bool:
     """Whether something is gone by what people are ``told``."""
     match node:
         case ast.Compare(left=left, ops=how, comparators=others):
             is_none = all(isinstance(one, ast.Is | ast.IsNot) for one in how)
-            return not is_none and told(left, *others)
+            return not is_none and (told(left, *others) or is_asked(left, *others))
         case ast.Call(func=ast.Attribute(value=of, attr=name), args=args) if name in ASKS:
-            return told(of, *args)
+            return told(of, *args) or is_asked(of, *args)
         case ast.Call(func=ast.Attribute(attr=name), args=args) if name in MATCHES:
             return told(*args[-1:]) or told(*args[1:2])
         case ast.Call(args=[ast.GeneratorExp(elt=key)]):
@@ -190,6 +227,14 @@ class Unclear(Enum):
         "Unclear.WHOSE.value in told",
         "{one.text: one for one in reasons}",
         "match why:\n    case 'late': pass",
+        "try: go()\nexcept OSError as error: gone = 'pid' in str(error)",
+        "try: go()\nexcept OSError as caught: gone = 'pid' in str(caught).lower()",
+        "try: go()\nexcept OSError as error: gone = f'{error}' == 'gone'",
+        "try: go()\nexcept OSError as error: gone = error.args[0].startswith('gone')",
+        "try: go()\nexcept OSError as error: gone = error.strerror == 'gone'",
+        "def is_gone(error: DarcError) -> bool:\n    return str(error).endswith('gone')",
+        "reason.startswith('no pad')",
+        "'no pad' in one.reason",
     ],
 )
 def test_who_goes_by_a_sentence_is_noticed(text: str) -> None:
@@ -208,6 +253,10 @@ def test_who_goes_by_a_sentence_is_noticed(text: str) -> None:
         "notes.append(why)",
         "dict.fromkeys(notes)",
         "path.startswith('/proc')",
+        "off.reason in held",
+        "off.reason == OffReason.READY",
+        "try: go()\nexcept OSError as error: gone = error.errno in (2, 3)",
+        "str(other) == 'pad'",
     ],
 )
 def test_others_are_not(text: str) -> None:
