@@ -322,13 +322,28 @@ GENERAL = (
 )
 """What is for all analyses, and knows no particular one;"""
 
-OF_ONE = ("darc/app/commands/", "darc/app/catching.py", "darc/app/whypursuit.py")
-"""what of these is one's own."""
+OF_ONE = {
+    "darc/app/catching.py": "what 'darc catch' tells of a call",
+    "darc/app/whypursuit.py": "the pursuit of 'darc why'",
+    "darc/app/commands/peak.py": "what the descent asks",
+    "darc/app/commands/ops.py": "the descent's ops, and two sets",
+}
+"""what of these is one's own, beside the commands that begin one."""
 
 
 def is_general(file: Path) -> bool:
     """Whether a file is for all analyses."""
-    return str(file).startswith(GENERAL) and not str(file).startswith(OF_ONE)
+    is_own = str(file) in OF_ONE or begins_one(file)
+    return str(file).startswith(GENERAL) and not is_own
+
+
+def begins_one(file: Path) -> bool:
+    """Whether it is a command's that begins an analysis of its own, which it says as it asks for
+    it."""
+    return str(file).startswith("darc/app/commands/") and any(
+        isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("Request", "Pursuit"))
+        for node in walk(parsed(file))
+    )
 
 
 @functools.cache
@@ -386,7 +401,7 @@ def of_one_analysis(file: Path, tree: ast.Module) -> Iterator[str]:
     """What a file imports that is one analysis's own, or how it tells one from others."""
     own = (*parts(), "darc.analyses.", "darc.views.parts.", "darc.saved.sets")
     own += ("darc.saved.descents", "darc.saved.kept", "darc.saved.waits")
-    own += tuple(module_name(Path(name)) for name in OF_ONE if name.endswith(".py"))
+    own += tuple(module_name(Path(name)) for name in OF_ONE if "/commands/" not in name)
     own += tuple(sorted(collectors_of_one()))
     for one in imports_in(file, tree):
         is_seam = any(one.name == seam or one.name.startswith(f"{seam}.") for seam in SEAMS)
@@ -402,6 +417,8 @@ def of_one_analysis(file: Path, tree: ast.Module) -> Iterator[str]:
 
 def test_what_is_for_all_analyses_knows_no_particular_one() -> None:
     assert "darc.model.why" in parts()
+    general = {file.stem for file in python_files("darc/app/commands") if is_general(file)}
+    assert {"completion", "report", "resume", "save", "views"} <= general
     wrong = [
         line for file in ENGINE if is_general(file) for line in of_one_analysis(file, parsed(file))
     ]
