@@ -360,9 +360,9 @@ def parts() -> frozenset[str]:
 SEAMS = {"darc.analyses.analysis", "darc.analyses.question", "darc.views.parts.part"}
 """What stands between these and single analyses."""
 
-NAMES_ONE = {"key", "analysis", "command"}
-"""What tells which analysis one is: its own name, or the command that has begun it. Whoever
-compares that with a word knows one."""
+NAMES_ONE = {"key", "analysis", "command", "parts"}
+"""What tells which analysis one is: its own name, the command that has begun it, or the names of
+its parts. Whoever compares that with a word knows one."""
 
 ENDINGS = {"NO_PEAK", "FOUND", "MAX_DEPTH"}
 """How far a descent alone can be."""
@@ -377,8 +377,14 @@ def collectors_of_one() -> set[str]:
     return {f"darc.collectors.{name}" for name in names}
 
 
+def has_word(node: ast.AST) -> bool:
+    """Whether a string stands in it."""
+    words = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
+    return any(isinstance(word, str) for word in words)
+
+
 def told_by_name(node: ast.AST) -> Iterator[tuple[int, str]]:
-    """Where the name of an analysis is compared with a word."""
+    """Where the name of an analysis, or of a part, is compared with a word."""
     sides: list[ast.AST]
     match node:
         case ast.Compare(left=left, comparators=others):
@@ -387,14 +393,30 @@ def told_by_name(node: ast.AST) -> Iterator[tuple[int, str]]:
             sides = [subject, *(one.pattern for one in cases)]
         case _:
             return
-    is_word = any(
-        isinstance(part, ast.Constant) and isinstance(part.value, str)
-        for side in sides
-        for part in ast.walk(side)
-    )
+    if not any(map(has_word, sides)):
+        return
     for side in sides:
-        if is_word and isinstance(side, ast.Attribute) and side.attr in NAMES_ONE:
+        if isinstance(side, ast.Attribute) and side.attr in NAMES_ONE:
             yield side.lineno, ast.unparse(side)
+
+
+def told_by_what_it_has(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Where it is asked which class something is of, by its name or by an attribute of its own, or
+    for the part of one analysis."""
+    match node:
+        case ast.Call(func=ast.Name(id="hasattr" | "getattr"), args=[whose, word, *_]):
+            is_told = has_word(word) and ast.unparse(whose) != "error"
+        case ast.Attribute(attr="__class__" | "__name__" | "__qualname__"):
+            is_told = True
+        case (
+            ast.Call(func=ast.Attribute(value=ast.Attribute(attr="parts")), args=[word, *_])
+            | ast.Subscript(value=ast.Attribute(attr="parts"), slice=word)
+        ):
+            is_told = has_word(word)
+        case _:
+            return
+    if is_told:
+        yield node.lineno, ast.unparse(node)
 
 
 def of_one_analysis(file: Path, tree: ast.Module) -> Iterator[str]:
@@ -408,7 +430,8 @@ def of_one_analysis(file: Path, tree: ast.Module) -> Iterator[str]:
         if one.name.startswith(own) and not is_seam:
             yield str(one)
     for node in walk(tree):
-        yield from (f"{file}:{line} asks {what}" for line, what in told_by_name(node))
+        told = (*told_by_name(node), *told_by_what_it_has(node))
+        yield from (f"{file}:{line} asks {what}" for line, what in told)
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Status":
             is_ending = node.attr in ENDINGS and not str(file).startswith(SHOWING)
             if is_ending and file != Path("darc/model/status.py"):
@@ -442,6 +465,13 @@ def test_what_is_for_all_analyses_knows_no_particular_one() -> None:
         "if 'why' != request.command: pass",
         "stored.analysis in ('profile', 'why')",
         "match analysis.key:\n    case 'walk': pass",
+        "hasattr(session.analysis, 'peaks')",
+        "getattr(session.analysis, 'peaks', ())",
+        "type(session.analysis).__name__ == name",
+        "session.analysis.__class__ is known",
+        "'walk' in snapshot.parts",
+        "snapshot.parts.get('walk')",
+        "snapshot.parts['walk']",
     ],
 )
 def test_who_knows_a_particular_analysis_is_noticed(text: str) -> None:
