@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from darc import FLOORS
+from tests.contract.compared import has_word, held_against_words
 from tests.contract.names import name_of, names_in, walk
 from tests.contract.tree import (
     ABOVE,
@@ -377,25 +378,9 @@ def collectors_of_one() -> set[str]:
     return {f"darc.collectors.{name}" for name in names}
 
 
-def has_word(node: ast.AST) -> bool:
-    """Whether a string stands in it."""
-    words = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
-    return any(isinstance(word, str) for word in words)
-
-
 def told_by_name(node: ast.AST) -> Iterator[tuple[int, str]]:
     """Where the name of an analysis, or of a part, is compared with a word."""
-    sides: list[ast.AST]
-    match node:
-        case ast.Compare(left=left, comparators=others):
-            sides = [left, *others]
-        case ast.Match(subject=subject, cases=cases):
-            sides = [subject, *(one.pattern for one in cases)]
-        case _:
-            return
-    if not any(map(has_word, sides)):
-        return
-    for side in sides:
+    for side in held_against_words(node):
         if isinstance(side, ast.Attribute) and side.attr in NAMES_ONE:
             yield side.lineno, ast.unparse(side)
 
