@@ -247,6 +247,12 @@ def test_the_suffix_tells_the_format(name: str, form: str) -> None:
     assert format_of(None).name == "text"
 
 
+def test_a_suffix_is_of_one_format() -> None:
+    """Else the second one is never chosen by it."""
+    endings = [end for one in EXPORTERS.values() for end in one.suffixes]
+    assert len(endings) == len(set(endings))
+
+
 def test_require_fails_after_the_report_was_written(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     snapshot = samples.snapshot(status=Status.INCONCLUSIVE, paths=())

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from darc.app.parameters import PROBES_MEAN
 from darc.collectors.collector import Way
 from darc.collectors.manyduties import TimesSets, Walks
 from darc.collectors.pad_collector import PadCollector
@@ -39,6 +40,11 @@ def test_every_kind_has_a_way_and_says_what_it_can() -> None:
         assert way.collector.kind is kind
         assert ways_of(kind, None) == (way,)
     assert all(kind.can for kind in Probes)
+
+
+def test_every_kind_is_told_of() -> None:
+    for kind in Probes:
+        assert re.search(rf"\b{kind.value}s?\b", PROBES_MEAN), f"PROBES_MEAN has no {kind.value}"
 
 
 def test_nobody_asks_which_kind_it_is() -> None:
