@@ -5,4 +5,5 @@ Imports of darc ``debuggee``, ``pads``, ``agent``, ``code``, ``target`` and ``mo
 asks a debugger through the seam :mod:`kgdb.remote`.
 Knows no debugger, and neither analyses nor sessions; and nothing of :mod:`kgdb.vm`, which knows
 nothing of it.
+Gives nobody else's objects attributes: what is of a kernel alone is kept here.
 """

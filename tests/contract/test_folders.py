@@ -38,6 +38,9 @@ BREAKERS = {
 DRAWERS = {"darc/views/": "text for people"}
 """Who draws."""
 
+MARKERS = {"darc/target/ownthread.py": "which methods are for any thread"}
+"""Who gives functions attributes."""
+
 COMPUTING = {
     *("__future__", "abc", "bisect", "collections", "contextlib", "dataclasses", "enum"),
     *("functools", "itertools", "math", "re", "statistics", "struct", "typing"),
@@ -128,6 +131,43 @@ def starts_debuggers(file: Path, tree: ast.Module) -> Iterator[str]:
             yield str(one)
 
 
+def assigns_to_others(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a file gives attributes to what is not the object or the class that it is about."""
+    for node in walk(tree):
+        match node:
+            case ast.Attribute(value=of, ctx=ast.Store() | ast.Del()) if not _is_own(of):
+                yield f"{file}:{node.lineno} assigns to {ast.unparse(node)}"
+    yield from assigns_unseen(file, tree)
+
+
+SETTERS = {"setattr", "delattr", "object.__setattr__", "object.__delattr__"}
+
+
+def assigns_unseen(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a file gives attributes by a name that is a value, to such a one."""
+    for node in walk(tree):
+        match node:
+            case ast.Call(func=by, args=[of, *_]) if ast.unparse(by) in SETTERS:
+                is_wrong = not _is_own(of)
+            case ast.Subscript(value=of, ctx=ast.Store() | ast.Del()):
+                is_wrong = _is_dict(of)
+            case ast.Call(func=ast.Attribute(value=of, attr="update" | "setdefault" | "pop")):
+                is_wrong = _is_dict(of)
+            case _:
+                continue
+        if is_wrong:
+            yield f"{file}:{node.lineno} has {ast.unparse(node)}"
+
+
+def _is_own(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in {"self", "cls"}
+
+
+def _is_dict(node: ast.expr) -> bool:
+    """Whether that is all attributes of something."""
+    return ast.unparse(node).startswith("vars(") or ast.unparse(node).endswith(".__dict__")
+
+
 ENGINES = [str(file) for file in ENGINE]
 WHOLE = [str(file) for package in sorted(INSTALLED) for file in python_files(package)]
 RULES: dict[str, tuple[Finds, list[str], tuple[str, ...]]] = {
@@ -135,6 +175,12 @@ RULES: dict[str, tuple[Finds, list[str], tuple[str, ...]]] = {
     "sets breakpoints": (breaks, ENGINES, ("darc/target/", *BREAKERS)),
     "draws": (draws, ENGINES, tuple(DRAWERS)),
     "asks the system": (asks, ENGINES, ()),
+    "assigns to what is another's": (
+        assigns_to_others,
+        [str(file) for file in python_files("kgdb")],
+        (),
+    ),
+    "assigns by names that are values": (assigns_unseen, WHOLE, tuple(MARKERS)),
     "knows what is tried on it": (
         knows_the_project,
         [str(file) for file in python_files("fixtures")],
@@ -183,6 +229,14 @@ def test_nobody_else(rule: str) -> None:
         ("asks the system", "darc/pads/foothold.py", "import os"),
         ("asks the system", "darc/analyses/walk.py", "from pathlib import Path"),
         ("asks the system", "darc/collectors/tally.py", "import signal"),
+        ("assigns to what is another's", "kgdb/debuggee.py", "program.cache = 1"),
+        ("assigns to what is another's", "kgdb/debuggee.py", "self._target.patience += 1"),
+        ("assigns to what is another's", "kgdb/image.py", "del self.image.bias"),
+        ("assigns to what is another's", "kgdb/image.py", "setattr(program, 'cache', 1)"),
+        ("assigns by names that are values", "darc/app/app.py", "setattr(program, 'cache', 1)"),
+        ("assigns by names that are values", "kgdb/image.py", "object.__setattr__(one, name, 1)"),
+        ("assigns by names that are values", "darc_gdb/bell.py", "vars(one)['cache'] = 1"),
+        ("assigns by names that are values", "darc/app/app.py", "one.__dict__.update(cache=1)"),
         ("knows what is tried on it", "fixtures/build.py", "from darc.model import profile"),
         ("knows what is tried on it", "fixtures/build.py", "import tests.debugger"),
         ("needs what is not installed", "darc/app/app.py", "from fixtures import build"),
