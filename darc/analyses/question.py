@@ -11,6 +11,8 @@ class About(Enum):
 
     PROFILE = auto()
     FTREE = auto()
+    PART = auto()
+    """What its analysis knows beside these (:class:`darc.model.part.Part`)."""
 
 
 @dataclass(frozen=True)

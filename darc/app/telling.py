@@ -67,11 +67,15 @@ class Telling:
 
     def _ask(self, session: Session, question: Question) -> None:
         style = self._style
-        if question.about is About.FTREE:
-            shown = session.snapshot(tree=lambda root: drawn_nodes(root, verbose=style.verbose))
-            self._emit(render.tree(shown, style))
-        else:
-            self._emit(histogram(session.snapshot(), style))
+        match question.about:
+            case About.PROFILE:
+                shown = histogram(session.snapshot(), style)
+            case About.FTREE:
+                drawn = session.snapshot(tree=lambda root: drawn_nodes(root, verbose=style.verbose))
+                shown = render.tree(drawn, style)
+            case About.PART:
+                shown = status(session.snapshot(), style)
+        self._emit(shown)
         self._emit(f"darc: {question.text}, then 'continue'")
 
     def tell_as_it_leaves(self) -> None:

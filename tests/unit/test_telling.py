@@ -11,13 +11,18 @@ from darc.analyses.question import About, Question
 from darc.app.current import Current
 from darc.app.pursuit import Pursuit
 from darc.app.telling import Telling
+from darc.model.functionset import FunctionSet
 from darc.model.parameters import Parameters
+from darc.model.part import parts_of
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.session.message import Message
 from darc.session.session import Session
 from darc.target.target import Target
+from darc.views.exporters.text import status
+from darc.views.style import Style
 from tests.unit import samples
+from tests.unit.setrows import row
 
 WAITS = Question(About.PROFILE, "choose a peak ('darc peak N')", "no peak is chosen")
 
@@ -64,6 +69,16 @@ def test_a_question_is_told_with_what_it_is_about(about: About, first: str) -> N
     view, asked = user.said
     assert view.lstrip().startswith(first)
     assert asked == "darc: choose one, then 'continue'"
+
+
+def test_a_question_is_told_with_the_part_of_its_analysis() -> None:
+    known = FunctionSet((row("put", {20: 5}),))
+    user = User(Question(About.PART, "choose a row"), parts=parts_of(known))
+    user.telling.tell(Message.QUESTION)
+    view, asked = user.said
+    assert "put" in view
+    assert view == status(user.shown, Style(80))
+    assert asked == "darc: choose a row, then 'continue'"
 
 
 def test_a_pursuit_is_not_asked() -> None:
