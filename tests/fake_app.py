@@ -6,7 +6,7 @@ from darc.app.finding import Request
 from darc.app.parameters import with_text
 from darc.app.pursuit import Pursuit
 from darc.code.lookup import Lookup
-from darc.model.contexts import Context, measured_tree
+from darc.model.contexts import Context
 from darc.model.errors import NotFoundError, UsageError
 from darc.model.parameters import Parameters
 from darc.model.snapshot import Snapshot
@@ -54,10 +54,7 @@ class FakeApp:
         return self._snapshot
 
     def measured(self) -> list[Context]:
-        shown = self._snapshot
-        if shown is None or shown.ftree is None or shown.profile is None:
-            return []
-        tree = measured_tree(shown.ftree, shown.profile.hz)
+        tree = None if self._snapshot is None else self._snapshot.measured
         return [] if tree is None else [tree]
 
     def set_parameter(self, name: str, text: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from darc.app.finding import Request
 from darc.app.pursuit import Pursuit
-from darc.model.contexts import Context, folded, measured_tree
+from darc.model.contexts import Context, folded
 from darc.model.errors import DarcError, NotFoundError
 from darc.model.ftree import Fnode
 from darc.model.snapshot import Snapshot
@@ -93,10 +93,7 @@ class Current:
 
 
 def _measured_by(session: Session) -> Context | None:
-    shown = session.snapshot(lines=False)
-    if shown.ftree is None or shown.profile is None:
-        return None
-    return measured_tree(shown.ftree, shown.profile.hz)
+    return session.snapshot(lines=False).measured
 
 
 def _numbers(shown: Snapshot) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
+from darc.model.contexts import Context, measured_tree
 from darc.model.ftree import Fnode, RootCausePath
 from darc.model.functionprofile import FunctionProfile
 from darc.model.ops import KeptOps
@@ -145,6 +146,13 @@ class Snapshot:
         """The part of that ``kind``, where there is one."""
         found = self.parts.get(kind.key)
         return found if isinstance(found, kind) else None
+
+    @property
+    def measured(self) -> Context | None:
+        """Its ftree by calling contexts, each with its time; ``None``: none were timed."""
+        if self.ftree is None or self.profile is None:
+            return None
+        return measured_tree(self.ftree, self.profile.hz)
 
     @property
     def profiles(self) -> tuple[FunctionProfile, ...] | None:
