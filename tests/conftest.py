@@ -34,18 +34,18 @@ settings.register_profile("darc", deadline=None)
 settings.load_profile("darc")
 
 _SHRINKING_SECONDS = 600
-_MEASURED = {"contract", "gdb", "kernel", "lldb", "matrix", "system"}
-_CERTAIN = {
-    *("test_docstrings.py", "test_errors.py", "test_imports.py", "test_outside.py", "test_fake"),
-}
-"""Files and tests among these that run no debugger: what fails there fails always."""
+_MEASURED = {"contract/test_contract.py", "gdb", "kernel", "lldb", "matrix", "system"}
+"""Folders of tests, and files, that run what is measured;"""
+
+_CERTAIN = {"test_fake"}
+"""tests among these that run no debugger: what fails there fails always."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
-        names = {item.path.name, getattr(item, "originalname", item.name)}
-        if item.path.relative_to(here).parts[0] in _MEASURED and not names & _CERTAIN:
+        file, name = item.path.relative_to(here), getattr(item, "originalname", item.name)
+        if _MEASURED & {file.parts[0], str(file)} and name not in _CERTAIN:
             item.add_marker(pytest.mark.flaky(reruns=2))
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.timeout(_SHRINKING_SECONDS))
