@@ -56,7 +56,7 @@ $(STAMP): setup.cfg setup.py pyproject.toml requirements-dev.txt | packages
 	@touch $@
 
 $(AGENT): $(wildcard darc/agent/*.c darc/agent/*.h darc/agent/*.S darc/agent/*.ld) \
-		darc/debuggee/wordscan.c darc/code/callscan.c darc/code/symscan.c darc/agent/build.py | packages $(STAMP)
+		darc/debuggee/wordscan.c $(wildcard darc/code/*.[ch]) darc/agent/build.py | packages $(STAMP)
 	@$(PY) darc/agent/build.py
 	@touch $@
 	@echo 'setup: done; $(BIN)/darc-gdb and $(BIN)/darc-lldb are there'

@@ -76,35 +76,27 @@ size_t jumpscan(const uint8_t *code, size_t size, uint64_t base, uint64_t low, u
     return found;
 }
 
-/* Whether the one with number a comes before that with number b: those that are not last come first, then those that
- * most calls lead to. */
-static int comes_before(uint32_t a, uint32_t b, const uint64_t *calls, const uint8_t *is_last)
+/* The numbers of what is called, and what is known of each. */
+typedef uint32_t item_t;
+typedef struct {
+    const uint64_t *calls;
+    const uint8_t *is_last;
+} order_t;
+
+/* Those that are not last come first, then those that most calls lead to. */
+static int is_before(const item_t *a, const item_t *b, const order_t *known)
 {
-    if (is_last[a] != is_last[b])
-        return is_last[a] < is_last[b];
-    return calls[a] != calls[b] ? calls[a] > calls[b] : a < b;
+    if (known->is_last[*a] != known->is_last[*b])
+        return known->is_last[*a] < known->is_last[*b];
+    return known->calls[*a] != known->calls[*b] ? known->calls[*a] > known->calls[*b] : *a < *b;
 }
+
+#include "mergesort.h"
 
 /* Writes the numbers below count to order, in the order of the above; room has place for as many. */
 void rank(const uint64_t *calls, const uint8_t *is_last, size_t count, uint32_t *order, uint32_t *room)
 {
-    uint32_t *from = order, *to = room;
     for (size_t at = 0; at < count; at++)
-        from[at] = at;
-    for (size_t width = 1; width < count; width *= 2) {
-        for (size_t low = 0; low < count; low += 2 * width) {
-            size_t middle = low + width < count ? low + width : count;
-            size_t high = low + 2 * width < count ? low + 2 * width : count;
-            size_t left = low, right = middle;
-            for (size_t at = low; at < high; at++) {
-                int is_left = left < middle && (right >= high || !comes_before(from[right], from[left], calls, is_last));
-                to[at] = from[is_left ? left++ : right++];
-            }
-        }
-        uint32_t *other = from;
-        from = to;
-        to = other;
-    }
-    for (size_t at = 0; from != order && at < count; at++)
-        order[at] = from[at];
+        order[at] = at;
+    sort(order, room, count, &(order_t){calls, is_last});
 }

@@ -103,8 +103,6 @@ static int is_function(const struct table *from, uint64_t at, struct symbol *one
     return length > 0;
 }
 
-typedef int before_t(const struct symbol *a, const struct symbol *b, const struct table *tables);
-
 /* Those of the same name at the same address stand together, and the one that came first is before the others. */
 static int by_name(const struct symbol *a, const struct symbol *b, const struct table *tables)
 {
@@ -124,36 +122,18 @@ static int by_rank(const struct symbol *a, const struct symbol *b, const struct 
     return a->rank != b->rank ? a->rank < b->rank : a->number < b->number;
 }
 
-/* Merges the parts of from, [low, middle) and [middle, high), into to. */
-static void merge(const struct symbol *from, struct symbol *to, size_t low, size_t middle, size_t high,
-                  before_t *before, const struct table *tables)
+typedef struct symbol item_t;
+typedef struct {
+    int (*is_before)(const struct symbol *a, const struct symbol *b, const struct table *tables);
+    const struct table *tables;
+} order_t;
+
+static int is_before(const item_t *a, const item_t *b, const order_t *order)
 {
-    size_t left = low, right = middle;
-    /* Most stand in their order already: 1.35 million symbols take 0.41 s with this, 0.64 s without. */
-    int is_sorted = middle >= high || !before(from + middle, from + middle - 1, tables);
-    for (size_t at = low; at < high; at++) {
-        int is_left = left < middle && (is_sorted || right >= high || !before(from + right, from + left, tables));
-        to[at] = from[is_left ? left++ : right++];
-    }
+    return order->is_before(a, b, order->tables);
 }
 
-/* Sorts what is in symbols, with room for as many behind it. */
-static void sort(struct symbol *symbols, size_t count, before_t *before, const struct table *tables)
-{
-    struct symbol *from = symbols, *to = symbols + count;
-    for (size_t width = 1; width < count; width *= 2) {
-        for (size_t low = 0; low < count; low += 2 * width) {
-            size_t middle = low + width < count ? low + width : count;
-            size_t high = low + 2 * width < count ? low + 2 * width : count;
-            merge(from, to, low, middle, high, before, tables);
-        }
-        struct symbol *other = from;
-        from = to;
-        to = other;
-    }
-    for (size_t at = 0; from != symbols && at < count; at++)
-        symbols[at] = from[at];
-}
+#include "mergesort.h"
 
 static int is_same(const struct symbol *a, const struct symbol *b, const struct table *tables)
 {
@@ -173,11 +153,11 @@ size_t functions(const struct table *tables, size_t many, struct symbol *symbols
                 symbols[count].number = count;
                 count++;
             }
-    sort(symbols, count, by_name, tables);
+    sort(symbols, symbols + count, count, &(order_t){by_name, tables});
     for (size_t at = 0; at < count; at++)
         if (!at || !is_same(symbols + at, symbols + kept - 1, tables))
             symbols[kept++] = symbols[at];
-    sort(symbols, kept, by_rank, tables);
+    sort(symbols, symbols + kept, kept, &(order_t){by_rank, tables});
     return kept;
 }
 
