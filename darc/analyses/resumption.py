@@ -66,10 +66,11 @@ class Resumption:
         if before is None:
             return ()
         self._before = self.waiting
-        both = before.profile, profile.at_choice, before.slices, profile.slices
+        slices = before.slices, profile.slices
+        compared = refit.compare(before.profile, profile.at_choice, *slices)
         if before.peak is not None:
-            self.has_changed = refit.has_changed(before.peak, *both)
-        self._changes = refit.compare(*both)
+            self.has_changed = compared.has_changed(before.peak)
+        self._changes = compared.notes
         return self._changes
 
     def take_up(self, callees: Callees) -> refit.Fitted | None:

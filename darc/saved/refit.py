@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -104,62 +104,68 @@ def opening_notes(stored: Stored, parameters: Parameters) -> tuple[str, ...]:
     return (f"thread {before} was of another run: the calls of every thread are analysed now",)
 
 
+@dataclass(frozen=True)
+class Compared:
+    """The profile of this run beside the stored one."""
+
+    before: Profile
+    now: Profile
+    changes: Sequence[PeakChange]
+    """What became of each peak of the two."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be told of it. Where nothing is, nothing was seen: that the two are the same
+        is not for calls to say."""
+        return (*self._clock_notes(), *self._change_notes())
+
+    def _clock_notes(self) -> Iterator[str]:
+        before, now = self.before.hz, self.now.hz
+        if not same_clock(before, now):
+            yield (
+                f"the session was saved where cycles are counted at {before / 1e6:.0f} MHz, here "
+                f"it is {now / 1e6:.0f} MHz: its bins stand for other times"
+            )
+
+    def _change_notes(self) -> Iterator[str]:
+        resolution = math.gcd(self.before.resolution, self.now.resolution)
+        shown = functools.partial(_change_text, self.now.coarsened(resolution))
+        if changed := self._of(ChangeVerdict.CHANGED):
+            yield (
+                f"the distribution has changed (EMD {emd(self.before, self.now):.1f} bins): "
+                f"{'; '.join(map(shown, changed))}; the search goes on with the peak that was saved"
+            )
+        elif doubtful := self._of(ChangeVerdict.CANNOT_TELL):
+            clearest = min(doubtful, key=lambda c: (c.needed, -c.peak.first_bin))
+            yield (
+                f"{shown(clearest)}: cannot tell whether that has changed; it needs about "
+                f"{clearest.needed} calls in each run ('--start-ops {clearest.needed}')"
+            )
+
+    def has_changed(self, peak: PeakRange) -> bool:
+        """Whether calls of the ``peak`` of the stored profile came, went or moved since, beyond
+        what chance explains."""
+        fine = self.before.resolution
+        coarse = math.gcd(fine, self.now.resolution)
+        first = peak.first_bin * coarse // fine
+        last = math.inf if peak.last_bin is None else peak.last_bin * coarse // fine
+        return any(
+            change.peak.first_bin <= last and change.peak.last_bin >= first
+            for change in self._of(ChangeVerdict.CHANGED)
+        )
+
+    def _of(self, verdict: ChangeVerdict) -> list[PeakChange]:
+        return [change for change in self.changes if change.verdict is verdict]
+
+
 def compare(
     before: Profile, now: Profile, slices_before: Slices = (), slices_now: Slices = ()
-) -> tuple[str, ...]:
-    """What is to be told about the profile of this run beside the stored one. Where nothing is,
-    nothing was seen: that the two are the same is not for calls to say."""
-    notes = []
-    if not same_clock(before.hz, now.hz):
-        notes.append(
-            f"the session was saved where cycles are counted at {before.hz / 1e6:.0f} MHz, here "
-            f"it is {now.hz / 1e6:.0f} MHz: its bins stand for other times"
-        )
+) -> Compared:
+    """How the profile of this run differs from the stored one, where both have calls."""
     if not before.bins or not now.bins:
-        return tuple(notes)
-    changes = _changes(before, now, slices_before, slices_now)
-    resolution = math.gcd(before.resolution, now.resolution)
-    shown = functools.partial(_change_text, now.coarsened(resolution))
-    if changed := [change for change in changes if change.verdict is ChangeVerdict.CHANGED]:
-        notes.append(
-            f"the distribution has changed (EMD {emd(before, now):.1f} bins): "
-            f"{'; '.join(map(shown, changed))}; the search goes on with the peak that was saved"
-        )
-    elif doubtful := [change for change in changes if change.verdict is ChangeVerdict.CANNOT_TELL]:
-        clearest = min(doubtful, key=lambda c: (c.needed, -c.peak.first_bin))
-        notes.append(
-            f"{shown(clearest)}: cannot tell whether that has changed; it needs about "
-            f"{clearest.needed} calls in each run ('--start-ops {clearest.needed}')"
-        )
-    return tuple(notes)
-
-
-def has_changed(
-    peak: PeakRange,
-    before: Profile,
-    now: Profile,
-    slices_before: Slices = (),
-    slices_now: Slices = (),
-) -> bool:
-    """Whether calls of the ``peak`` of the stored profile came, went or moved since, beyond what
-    chance explains."""
-    coarse, fine = math.gcd(before.resolution, now.resolution), before.resolution
-    first = peak.first_bin * coarse // fine
-    last = math.inf if peak.last_bin is None else peak.last_bin * coarse // fine
-    return any(
-        change.verdict is ChangeVerdict.CHANGED
-        and change.peak.first_bin <= last
-        and change.peak.last_bin >= first
-        for change in _changes(before, now, slices_before, slices_now)
-    )
-
-
-def _changes(
-    before: Profile, now: Profile, slices_before: Slices, slices_now: Slices
-) -> Sequence[PeakChange]:
-    if not before.bins or not now.bins:
-        return ()
-    return comparison.compare(before, now, slices_before, slices_now)
+        return Compared(before, now, ())
+    changes = comparison.compare(before, now, slices_before, slices_now)
+    return Compared(before, now, changes)
 
 
 def _change_text(profile: Profile, change: PeakChange) -> str:
