@@ -18,7 +18,8 @@ _LAUNCHED = "DARC_PYTHONPATH" in os.environ
 
 
 def _find_darc() -> str:
-    """It stands beside this file: in this folder, where Python finds it from now on."""
+    """It stands beside this file: in this folder, where Python finds it from now on. Each file that
+    loads darc has this, as nothing of it can be imported before."""
     from pathlib import Path
 
     root = str(Path(__file__).resolve().parent.parent)

@@ -26,7 +26,8 @@ def _restore_environment() -> None:
 
 
 def _find_darc() -> str:
-    """It stands beside this file: in this folder, where Python finds it from now on."""
+    """It stands beside this file: in this folder, where Python finds it from now on. Each file that
+    loads darc has this, as nothing of it can be imported before."""
     from pathlib import Path
 
     root = str(Path(__file__).resolve().parent.parent)
