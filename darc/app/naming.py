@@ -9,9 +9,9 @@ from pathlib import Path
 
 from darc.app.options import number_in
 from darc.code.elf import Image
+from darc.code.loadtime import loaded_with
 from darc.code.midway import why_none
 from darc.code.modules import load_image
-from darc.code.needed import loaded_with
 from darc.code.patterns import Pattern
 from darc.code.spelling import (
     ambiguous,

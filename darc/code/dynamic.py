@@ -74,7 +74,7 @@ class Dynamic:
         return not self._imports.isdisjoint(names)
 
     @functools.cached_property
-    def needed(self) -> frozenset[str]:
+    def libraries(self) -> frozenset[str]:
         """The libraries that are to be loaded with it, by the names that they give themselves."""
         return frozenset(self._dynamic_names(_DT_NEEDED))
 

@@ -130,7 +130,7 @@ class Lookup:
         """Whether a library that is loaded with the program is not there yet."""
         there = {name for m in self._program.modules for name in (m.name, m.image.dynamic.soname)}
         return not self._program.problems and any(
-            not m.image.dynamic.needed <= there for m in self._program.modules
+            not m.image.dynamic.libraries <= there for m in self._program.modules
         )
 
     def _find_address(self, spec: str) -> int:

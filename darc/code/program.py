@@ -99,8 +99,10 @@ class Program:
         ready = [] if first is None else [first]
         for module in ready:
             yield module
-            needed = (named[name] for name in sorted(module.image.dynamic.needed) if name in named)
-            ready += [other for other in dict.fromkeys(needed) if other not in ready]
+            loaded = (
+                named[name] for name in sorted(module.image.dynamic.libraries) if name in named
+            )
+            ready += [other for other in dict.fromkeys(loaded) if other not in ready]
         yield from (other for other in others if other not in ready)
 
     def knows(self, address: int) -> bool:

@@ -73,16 +73,16 @@ def find_symbols(
     found: dict[int, set[tuple[int, str, bool]]] = {}
     last = _last_word(without_tags(name))
     wanted = _spaceless(without_tags(name))
-    needed = Needed(name)
+    hallmarks = Hallmarks(name)
     parts = looked_at = 0
     for symbols, bias in files:
         if "operator" not in name and not symbols.may_have(last):
             continue
         for symbol in symbols if "operator" in name else symbols.holding(last):
             raw = symbol.name
-            if not needed.may_be_in(raw) or is_cold_name(raw):
+            if not hallmarks.may_be_in(raw) or is_cold_name(raw):
                 continue
-            if parts >= MANY and not needed.may_be_whole(raw):
+            if parts >= MANY and not hallmarks.may_be_whole(raw):
                 continue
             looked_at += 1
             if looked_at % _TOLD == 0:
@@ -103,7 +103,7 @@ def find_symbols(
     return {address for address, base, is_clone in best if not (is_clone and base in whole)}
 
 
-class Needed:
+class Hallmarks:
     """What a symbol is sure to have in it that is called ``name``: compilers write names down as
     they are, and refer to the first place where that is so. To demangle a symbol takes a tenth of a
     millisecond, and a program has up to millions."""

@@ -132,7 +132,7 @@ def clean_up_after_another(
             return notes
         if noted is not None:  # before what is noted as mapped is not any more
             noted.remove()
-            target.journal = journal.ProcessJournal(pid, needed=target.outlives_debugger)
+            target.journal = journal.ProcessJournal(pid, required=target.outlives_debugger)
         if unmap:
             give_back(
                 agents,

@@ -66,11 +66,11 @@ class Left:
 class ProcessJournal(Journal):
     """The journal of one process."""
 
-    def __init__(self, pid: int, *, needed: bool, folders: Sequence[Path] | None = None) -> None:
-        """``needed``: nothing may be changed that cannot be noted, as the program outlives the
+    def __init__(self, pid: int, *, required: bool, folders: Sequence[Path] | None = None) -> None:
+        """``required``: nothing may be changed that cannot be noted, as the program outlives the
         debugger."""
         self.pid = pid
-        self._needed = needed
+        self._is_required = required
         self._folders = folders
         self._name = name_of(pid)
         self._file: Path | None = None
@@ -170,7 +170,7 @@ class ProcessJournal(Journal):
                 self._move(data)
             self._written += data
         except OSError as error:
-            if self._needed:
+            if self._is_required:
                 raise TargetError(
                     f"cannot write the journal of process {self.pid}: {error.strerror or error}"
                 ) from None

@@ -51,7 +51,7 @@ class ProcessDebuggee(Debuggee):
         self._pid = pid
         known = target.journal
         if not isinstance(known, ProcessJournal) or known.pid != pid:  # also calls are noted there
-            target.journal = ProcessJournal(pid, needed=target.outlives_debugger)
+            target.journal = ProcessJournal(pid, required=target.outlives_debugger)
         self._pads = ProcessPads(target, pid)
 
     @property

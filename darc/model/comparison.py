@@ -65,7 +65,7 @@ class PeakChange:
     verdict: ChangeVerdict
     has_moved: bool = False
     """Whether the change is that it has moved."""
-    needed: int = 0
+    calls_to_tell: int = 0
     """With how many calls in each run a change as large as the one that was seen could be told."""
 
 
@@ -216,11 +216,11 @@ class _Tested:
         ) and before != now
         moves = abs(self._moved) >= NOTABLE_BINS
         has_moved = place_differs and moves
-        verdict, needed = ChangeVerdict.NOTHING_SEEN, 0
+        verdict, calls = ChangeVerdict.NOTHING_SEEN, 0
         if has_moved or (share_differs and has_effect):
             verdict = ChangeVerdict.CHANGED
         elif has_effect or moves:
-            verdict, needed = ChangeVerdict.CANNOT_TELL, self._needed(has_effect)
+            verdict, calls = ChangeVerdict.CANNOT_TELL, self._calls_to_tell(has_effect)
         return PeakChange(
             peak=self.peak,
             before=before,
@@ -228,10 +228,10 @@ class _Tested:
             moved=self._moved,
             verdict=verdict,
             has_moved=has_moved,
-            needed=needed,
+            calls_to_tell=calls,
         )
 
-    def _needed(self, is_share: bool) -> int:
+    def _calls_to_tell(self, is_share: bool) -> int:
         """Calls in each run that would tell what was seen from chance, if it is there."""
         factor = (_quantile(1 - ALARMS / 4) + _quantile(POWER)) ** 2
         if not is_share:
@@ -239,8 +239,8 @@ class _Tested:
             return _rounded_up(in_peak / max(min(self._shares), 1e-9))
         before, now = self._shares
         spread = before * (1 - before) + now * (1 - now)
-        needed = factor * self._phi * spread / (now - before) ** 2
-        return _rounded_up(max(needed, LEAST_PEAK_CALLS / max(before, now)))
+        calls = factor * self._phi * spread / (now - before) ** 2
+        return _rounded_up(max(calls, LEAST_PEAK_CALLS / max(before, now)))
 
 
 def _inside(bins: Mapping[int, int], peak: Peak) -> dict[int, int]:

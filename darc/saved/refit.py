@@ -136,10 +136,11 @@ class Compared:
                 f"{'; '.join(map(shown, changed))}; the search goes on with the peak that was saved"
             )
         elif doubtful := self._of(ChangeVerdict.CANNOT_TELL):
-            clearest = min(doubtful, key=lambda c: (c.needed, -c.peak.first_bin))
+            clearest = min(doubtful, key=lambda c: (c.calls_to_tell, -c.peak.first_bin))
+            calls = clearest.calls_to_tell
             yield (
-                f"{shown(clearest)}: cannot tell whether that has changed; it needs about "
-                f"{clearest.needed} calls in each run ('--start-ops {clearest.needed}')"
+                f"{shown(clearest)}: cannot tell whether that has changed; it needs about {calls} "
+                f"calls in each run ('--start-ops {calls}')"
             )
 
     def has_changed(self, peak: PeakRange) -> bool:

@@ -90,7 +90,7 @@ def _peaks(row: Difference, width: int) -> Iterator[Text]:
 def _enough(change: PeakChange, row: Difference) -> str:
     """What would tell, where that is more calls."""
     there = min(row.before.profile.count, row.now.profile.count)
-    return f", {change.needed} calls would tell" if change.needed > there else ""
+    return f", {change.calls_to_tell} calls would tell" if change.calls_to_tell > there else ""
 
 
 def _peak_text(profile: Profile, change: PeakChange, fate: Fate) -> str:

@@ -167,7 +167,7 @@ def trial(chance: random.Random) -> None:
         found = journal.left(os.getpid(), [folder])
         if found is not None:
             _look(found)
-        own = journal.ProcessJournal(os.getpid(), needed=True, folders=[folder])
+        own = journal.ProcessJournal(os.getpid(), required=True, folders=[folder])
         with contextlib.suppress(DarcError):
             own.open()
             own.patches([Place(CODE, b"\x90", b"\xcc")])

@@ -402,7 +402,7 @@ def test_the_next_darc_lets_a_child_go_on(*, known: bool, tmp_path: Path) -> Non
     let go on only where something tells of that debugger: the program may have stopped it."""
     with server(build("forking")) as running:
         if known:
-            noted = ProcessJournal(running.pid, needed=True)
+            noted = ProcessJournal(running.pid, required=True)
             noted.open()
             noted.stands(stopped=False)
         command = [sys.executable, "-m", "tests.abandons", str(running.pid)]

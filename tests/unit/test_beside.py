@@ -27,7 +27,7 @@ class Standing:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self.noted = ProcessJournal(pid, needed=True)
+        self.noted = ProcessJournal(pid, required=True)
         self.noted.open()
         self.code = next(self._code())
 

@@ -134,7 +134,7 @@ def test_too_few_calls_never_make_profiles_the_same() -> None:
     before, now = profile({11: 95, 23: 5}), profile({11: 85, 23: 15})
     changes = compare(before, now)
     assert [change.verdict for change in changes] == [ChangeVerdict.CANNOT_TELL] * 2
-    needed = changes[1].needed
+    needed = changes[1].calls_to_tell
     assert 100 < needed < 1000
     more = [profile({b: n * needed // 100 for b, n in p.bins.items()}) for p in (before, now)]
     assert ChangeVerdict.CHANGED in verdicts(*more)
@@ -162,7 +162,7 @@ def test_any_two_profiles_can_be_compared(a: Profile, b: Profile) -> None:
     for change in compare(a, b):
         assert 0 <= change.before <= 1
         assert 0 <= change.now <= 1
-        assert (change.needed > 0) == (change.verdict is ChangeVerdict.CANNOT_TELL)
+        assert (change.calls_to_tell > 0) == (change.verdict is ChangeVerdict.CANNOT_TELL)
     assert ChangeVerdict.CHANGED not in verdicts(a, a)
 
 

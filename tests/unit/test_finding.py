@@ -16,7 +16,7 @@ from darc.code.lookup import Lookup
 from darc.code.modules import load_image
 from darc.code.program import Program
 from darc.code.spelling import (
-    Needed,
+    Hallmarks,
     ambiguous,
     find_symbols,
     near_names,
@@ -158,7 +158,7 @@ def test_a_symbol_has_what_its_names_need(library: str) -> None:
         pytest.skip(f"there is no {path}")
     for raw in {symbol.name for symbol in load_image(path).symbols}:
         for name in {display_name(raw), demangle_cxx(base_symbol(raw)), symbol_spelling(raw)}:
-            assert name is None or Needed(name).may_be_in(raw), name
+            assert name is None or Hallmarks(name).may_be_in(raw), name
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_symbol_has_what_its_names_need(library: str) -> None:
 )
 def test_what_languages_write_otherwise_is_not_needed(raw: str) -> None:
     for name in {display_name(raw), demangle_cxx(base_symbol(raw)), symbol_spelling(raw)}:
-        assert name is None or Needed(name).may_be_in(raw), name
+        assert name is None or Hallmarks(name).may_be_in(raw), name
 
 
 def test_an_ambiguous_name_is_told_with_some_of_what_it_means() -> None:

@@ -152,7 +152,7 @@ def test_a_thread_that_has_not_taken_its_stop_yet(tmp_path: Path) -> None:
 def test_that_the_program_goes_on_is_noted(program: int) -> None:
     """In the journal that there is; the next darc is not to take a later stop for the debugger's.
     None is made where there is none."""
-    noted = journal.ProcessJournal(program, needed=True)
+    noted = journal.ProcessJournal(program, required=True)
     noted.open()
     try:
         guardian = Guardian(program)

@@ -34,8 +34,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "darc-0"
 
 
-def opened(folder: Path, *, needed: bool = True) -> ProcessJournal:
-    made = ProcessJournal(os.getpid(), needed=needed, folders=[folder])
+def opened(folder: Path, *, required: bool = True) -> ProcessJournal:
+    made = ProcessJournal(os.getpid(), required=required, folders=[folder])
     made.open()
     return made
 
@@ -75,7 +75,7 @@ def test_who_stops_a_program_when_a_killed_debugger_was_seen_to_let_it_go(folder
 
 def test_a_stop_of_somebody_elses(folder: Path) -> None:
     """It is none of the debugger's until the program has gone on."""
-    noted = ProcessJournal(os.getpid(), needed=True, folders=[folder])
+    noted = ProcessJournal(os.getpid(), required=True, folders=[folder])
     noted.open(stopped_by_another=True)
     noted.stands(stopped=True)
     assert not found(folder).stood
@@ -196,7 +196,7 @@ def test_what_is_no_file_in_its_place(folder: Path, tmp_path: Path, what: str) -
     place = folder / name_of(os.getpid())
     place.mkdir() if what == "directory" else os.mkfifo(place)
     assert left(os.getpid(), [folder]) is None
-    noted = ProcessJournal(os.getpid(), needed=True, folders=[folder, tmp_path / "next"])
+    noted = ProcessJournal(os.getpid(), required=True, folders=[folder, tmp_path / "next"])
     noted.open()
     noted.patches([PATCH])
     assert list(found(tmp_path / "next").places) == [PATCH]
@@ -241,7 +241,7 @@ def test_no_place_for_it(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UnsupportedError, match="cannot write the journal"):
         opened(blocked)
-    noted = opened(blocked, needed=False)  # the program ends with its debugger
+    noted = opened(blocked, required=False)  # the program ends with its debugger
     noted.patches([PATCH])
     noted.borrows(HOLE)
     noted.gives_back()
@@ -252,7 +252,7 @@ def test_a_folder_that_becomes_full(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     first, second = tmp_path / "one" / "darc-0", tmp_path / "two" / "darc-0"
     first.parent.mkdir()
     second.parent.mkdir()
-    noted = ProcessJournal(os.getpid(), needed=True, folders=[first, second])
+    noted = ProcessJournal(os.getpid(), required=True, folders=[first, second])
     noted.open()
     noted.patches([PATCH])
     full, write = (first / name_of(os.getpid())).stat().st_ino, os.write
@@ -314,7 +314,7 @@ def test_why_each_place_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     (barred / "darc-0").write_text("a file")
     monkeypatch.setattr(os, "write", lambda descriptor, data: len(data) - 1)
     folders = [one / "darc-0" for one in (full, barred, absent)]
-    noted = ProcessJournal(os.getpid(), needed=True, folders=folders)
+    noted = ProcessJournal(os.getpid(), required=True, folders=folders)
     with pytest.raises(UnsupportedError) as told:
         noted.open()
     assert f": {full}: No space left on device; {barred}: {barred}/darc-0 is not" in str(told.value)

@@ -252,7 +252,7 @@ def difference_to_json(made: SetDifference, names: tuple[str, str]) -> dict[str,
                         "fate": None
                         if one.verdict is ChangeVerdict.NOTHING_SEEN
                         else row.fate(one).value,
-                        "needed": one.needed,
+                        "needed": one.calls_to_tell,
                     }
                     for one in row.peaks
                 ],

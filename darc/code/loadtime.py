@@ -39,7 +39,7 @@ def loaded_with(
                 for folder in _split(text)
             )
             folders = (*own, *inherited, *fixed, *_system_folders())
-            for name in sorted(dynamic.needed - seen):
+            for name in sorted(dynamic.libraries - seen):
                 seen.add(name)
                 found = _first(name, folders)
                 if found is not None:
