@@ -79,8 +79,8 @@ class GdbSymbols(Symbols):
     def inlined_into(self, function: str) -> Sequence[str]:
         if not _PLAIN_FUNCTION.fullmatch(function):
             return []
-        hosts = [host for place in _places(function) if (host := _host(place)) is not None]
-        others = [_name_of(host.function) for host in hosts if not _is_meant(host, function)]
+        outers = [outer for place in _places(function) if (outer := _outer(place)) is not None]
+        others = [_name_of(outer.function) for outer in outers if not _is_meant(outer, function)]
         return list(dict.fromkeys(others))
 
     @translated
@@ -97,8 +97,8 @@ class GdbSymbols(Symbols):
     def function_at_line(self, file: str, line: int) -> str | None:
         if not _PLAIN_FILE.fullmatch(file):
             return None
-        hosts = (_host(place) for place in _places(f"{file}:{line}"))
-        return next((_name_of(host.function) for host in hosts if host is not None), None)
+        outers = (_outer(place) for place in _places(f"{file}:{line}"))
+        return next((_name_of(outer.function) for outer in outers if outer is not None), None)
 
     @translated
     def functions_of(self, file: str, prefix: str) -> Sequence[str]:
@@ -171,7 +171,7 @@ def _places(spec: str) -> Iterator[int]:
         yield int(place.pc)
 
 
-class _Host(NamedTuple):
+class _Outer(NamedTuple):
     """A function with code of its own."""
 
     function: gdb.Symbol
@@ -180,31 +180,31 @@ class _Host(NamedTuple):
 
 def _entries(spec: str, function: str) -> list[int]:
     """Where the functions begin that ``spec`` means to gdb, called ``function``."""
-    hosts = [host for place in _places(spec) if (host := _host(place)) is not None]
-    return sorted({_entry_of(host) for host in hosts if _is_meant(host, function)})
+    outers = [outer for place in _places(spec) if (outer := _outer(place)) is not None]
+    return sorted({_entry_of(outer) for outer in outers if _is_meant(outer, function)})
 
 
-def _entry_of(host: _Host) -> int:
+def _entry_of(outer: _Outer) -> int:
     # A function may have a part that stands below its entry.
-    address = host.function.value().address
-    return host.start if address is None else int(address)
+    address = outer.function.value().address
+    return outer.start if address is None else int(address)
 
 
-def _host(address: int) -> _Host | None:
+def _outer(address: int) -> _Outer | None:
     """The function that an address lies in, not of one that was inlined into it."""
     found = None
     block = gdb.block_for_pc(address)
     while block is not None and not block.is_global and not block.is_static:
         if block.function is not None and block.start <= address < block.end:
-            found = _Host(block.function, int(block.start))
+            found = _Outer(block.function, int(block.start))
         block = block.superblock
     return found
 
 
-def _is_meant(host: _Host, function: str) -> bool:
+def _is_meant(outer: _Outer, function: str) -> bool:
     """Whether a function is the one that gdb has found by the name ``function``, and none that this
     was inlined into."""
-    words = [without_arguments(n.split("(")[0]) for n in (_name_of(host.function), function)]
+    words = [without_arguments(n.split("(")[0]) for n in (_name_of(outer.function), function)]
     return f"::{words[0]}".endswith(f"::{words[1]}")
 
 

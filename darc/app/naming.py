@@ -53,13 +53,13 @@ def check_elsewhere(target: Target, name: str) -> None:
     scope, last = split_spec(name)
     line = number_in(last)
     if scope is not None and not scope.endswith("!") and line is not None:
-        host = target.symbols.function_at_line(scope, line)
-        if host is not None:
-            there = f"{scope}:{host.split('(', 1)[0]}"
+        outer = target.symbols.function_at_line(scope, line)
+        if outer is not None:
+            there = f"{scope}:{outer.split('(', 1)[0]}"
             raise UsageError(f"{name} is a line, and darc times functions: '{there}' holds it")
-    hosts = target.symbols.inlined_into(last)
-    if hosts:
-        raise InlinedError(inlined_only(name, hosts))
+    outers = target.symbols.inlined_into(last)
+    if outers:
+        raise InlinedError(inlined_only(name, outers))
 
 
 def missing(target: Target, name: str, path: Path, progress: Callable[[str], None]) -> str | None:

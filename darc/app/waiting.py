@@ -45,7 +45,7 @@ _CANNOT_WAIT = (
 )
 
 
-class WaitingHost(Protocol):
+class LetsWait(Protocol):
     """Who lets requests wait."""
 
     def look(self) -> tuple[Debuggee, Program]:
@@ -64,9 +64,9 @@ class WaitingHost(Protocol):
 class Waiting:
     """At most one request that waits."""
 
-    def __init__(self, target: Target, host: WaitingHost) -> None:
+    def __init__(self, target: Target, app: LetsWait) -> None:
         self._target = target
-        self._host = host
+        self._app = app
         self.request: Request | None = None
         """What waits."""
         self.again: Request | None = None
@@ -97,9 +97,9 @@ class Waiting:
         """There is no program yet; ``missing`` says so where the function is not there either."""
         self.request = request
         if missing is None:
-            self._host.emit(f"darc: waits for {request.function}: type 'run'")
+            self._app.emit(f"darc: waits for {request.function}: type 'run'")
         else:
-            self._host.emit(f"darc: {missing}: waits for a library that has it: type 'run'")
+            self._app.emit(f"darc: {missing}: waits for a library that has it: type 'run'")
 
     def for_another(self, request: Request) -> None:
         """The user has killed the program at a stop, perhaps by another 'run'."""
@@ -116,7 +116,7 @@ class Waiting:
             raise NotFoundError(f"{error}; {_CANNOT_WAIT % request.command}") from None
         self.request = request
         self._await_choice(error.resolver)
-        self._host.emit(f"darc: {error}: waits for it")
+        self._app.emit(f"darc: {error}: waits for it")
 
     def for_library(self, request: Request, debuggee: Debuggee, error: NotFoundError) -> None:
         """f0 is not there, and may come with a library.
@@ -132,7 +132,7 @@ class Waiting:
         if not self._target.screen.accepts_pending(f"{error}; wait for a library that has it?"):
             raise error
         self.request = request
-        self._host.emit(f"darc: {error}: waits for a library that has it")
+        self._app.emit(f"darc: {error}: waits for a library that has it")
 
     def for_call(self, program: Program, entry: int, request: Request) -> None:
         """Until f0 is called, which is at ``entry`` of the ``program`` as it is now."""
@@ -141,7 +141,7 @@ class Waiting:
         self._copies = Lookup(program, self._target).private_copies(entry, live=False)
         self._forget_choice()
         self._target.breaks.break_once(entry, lambda: self._arrived(entry))
-        debuggee = self._host.look()[0]
+        debuggee = self._app.look()[0]
         has_breakpoints = request.parameters.probes.can.uses_breakpoints
         if debuggee.is_readable_while_it_runs and not has_breakpoints:
             self._watch_no_more()
@@ -166,7 +166,7 @@ class Waiting:
         self.request = None
         self._take_back()
         self.failure = error
-        self._host.emit(f"darc: {error}")
+        self._app.emit(f"darc: {error}")
 
     def program_ended(self) -> None:
         """The program is gone."""
@@ -188,7 +188,7 @@ class Waiting:
         if request is not None:
             self.fail(TargetError(f"{gone}: {request.function} was not called; {how}"))
         elif self.failure is not None:  # as that was lost, perhaps
-            self._host.emit(f"darc: {gone}; {how}")
+            self._app.emit(f"darc: {gone}; {how}")
 
     def _watch_no_more(self) -> None:
         first_call, self._first_call = self._first_call, None
@@ -217,7 +217,7 @@ class Waiting:
         """Another program runs than that which was killed."""
         if self.again is not None:
             self.request, self.again = self.again, None
-            self._host.emit(
+            self._app.emit(
                 f"darc: {self.request.verb} {self.request.spec} again in this run of the program"
             )
 
@@ -228,7 +228,7 @@ class Waiting:
         if request is None or (self._has_looked(request) and not self._is_news(request)):
             return Outcome.CONTINUE
         try:
-            debuggee, program = self._host.look()
+            debuggee, program = self._app.look()
             outcome = self._await_begin(debuggee)
             if self.request is None:
                 return outcome
@@ -309,7 +309,7 @@ class Waiting:
         if request is None:
             return Outcome.CONTINUE
         try:
-            debuggee, program = self._host.look()
+            debuggee, program = self._app.look()
             entry = finding.find(program, debuggee, self._target, request)
             debuggee.check(program, program.names.function_at(entry), request.function)
         except UnchosenError:
@@ -319,7 +319,7 @@ class Waiting:
                 naming.check_elsewhere(self._target, request.function)
             except DarcError as elsewhere:
                 return self._failed(elsewhere)
-            self._host.emit(f"darc: {error}: waits for a library that has it")
+            self._app.emit(f"darc: {error}: waits for a library that has it")
         except DarcError as error:
             return self._failed(error)
         return Outcome.CONTINUE
@@ -345,7 +345,7 @@ class Waiting:
 
             def wait() -> Outcome:
                 if self.request is not None:
-                    self.for_call(self._host.look()[1], entry, self.request)
+                    self.for_call(self._app.look()[1], entry, self.request)
                 return Outcome.CONTINUE
 
             return wait
@@ -362,7 +362,7 @@ class Waiting:
         self._watch_no_more()
         self.request = None  # whatever happens, the wait is over: what darc maps is no new file
         try:
-            self._host.begin(self._host.look()[1], entry, request)
+            self._app.begin(self._app.look()[1], entry, request)
         except DarcError as error:
             return self._failed(error)
         except Exception as error:
@@ -376,12 +376,12 @@ class Waiting:
         if request is None:
             return
         self._target.breaks.cancel_break()
-        self._host.emit(
+        self._app.emit(
             f"darc: another process shares the program's memory, from which the debugger has taken "
             f"its breakpoints: {request.function} is analysed from here on"
         )
         self._arrived(entry)
-        self._host.goes_on()
+        self._app.goes_on()
 
 
 def may_wait(debuggee: TakesBreakpoints, parameters: Parameters) -> bool:

@@ -97,8 +97,8 @@ def _within(image: Image, address: int, start: int, bias: int) -> str:
     names = image.symbols.names_at(start)
     told = f"{address + bias:#x}"
     if not names:
-        host = f"the function at {start + bias:#x}"
+        outer = f"the function at {start + bias:#x}"
     else:
-        host = display_name(names[0])
-        told += f", {host}+{address - start},"
-    return f"{told} lies within {host}: take *{start + bias:#x}, where that begins"
+        outer = display_name(names[0])
+        told += f", {outer}+{address - start},"
+    return f"{told} lies within {outer}: take *{start + bias:#x}, where that begins"

@@ -244,14 +244,14 @@ def ambiguous(spec: str, spellings: Iterable[str], count: int | None = None) -> 
     return f"{spec} names {count} functions: take one of {', '.join(shown)}{rest}"
 
 
-_MOST_HOSTS = 5
+_MOST_OUTERS = 5
 
 
-def inlined_only(spec: str, hosts: Sequence[str]) -> str:
-    """The error line for a function that has no code of its own, but copies in ``hosts``."""
-    named = ", ".join(hosts[:_MOST_HOSTS])
-    more = f" and {len(hosts) - _MOST_HOSTS} more" if len(hosts) > _MOST_HOSTS else ""
-    instead = "these" if len(hosts) > 1 else "that"
+def inlined_only(spec: str, outers: Sequence[str]) -> str:
+    """The error line for a function that has no code of its own, but copies in ``outers``."""
+    named = ", ".join(outers[:_MOST_OUTERS])
+    more = f" and {len(outers) - _MOST_OUTERS} more" if len(outers) > _MOST_OUTERS else ""
+    instead = "these" if len(outers) > 1 else "that"
     return f"{spec} was inlined into {named}{more}: analyse {instead}"
 
 

@@ -32,7 +32,7 @@ class _Cost(NamedTuple):
     """Between two reads of the counter."""
 
 
-class CalibrationHost(Protocol):
+class Calibrated(Protocol):
     """What is asked of the foothold: see :class:`~darc.pads.foothold.Foothold`."""
 
     tables: AgentMemory
@@ -52,7 +52,7 @@ class CalibrationHost(Protocol):
 class Calibration:
     """Of a ``foothold`` whose agent is there; its pads are in ``area``."""
 
-    def __init__(self, foothold: CalibrationHost, blob: Blob, area: Area) -> None:
+    def __init__(self, foothold: Calibrated, blob: Blob, area: Area) -> None:
         self._foothold = foothold
         self._tables = foothold.tables
         self._blob = blob

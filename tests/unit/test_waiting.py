@@ -89,7 +89,7 @@ class Copies:
         return []
 
 
-class Host:
+class App:
     def __init__(self) -> None:
         self.debuggee = Debuggee()
         self.begun: list[int] = []
@@ -123,8 +123,8 @@ class World:
         self.target.map(ENTRY, bytes(0x100))
         self.target.map(STACK, CALLER.to_bytes(8, "little"))
         self.target.add_thread(7, rsp=STACK)
-        self.host = Host()
-        self.waiting = Waiting(self.target, self.host)  # type: ignore[arg-type]
+        self.app = App()
+        self.waiting = Waiting(self.target, self.app)  # type: ignore[arg-type]
         self.found: int | DarcError = ABSENT
         """What the program says of the function's name."""
 
@@ -141,7 +141,7 @@ class World:
         return not self.target.breaks.on_hit and self.target.breaks.once is None
 
     def for_library(self, probes: Probes = Probes.AUTO) -> None:
-        self.waiting.for_library(self.request(probes), self.host.debuggee, ABSENT)  # type: ignore[arg-type]
+        self.waiting.for_library(self.request(probes), self.app.debuggee, ABSENT)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -154,14 +154,14 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def test_the_analysis_begins_at_the_first_call_behind_a_library(world: World) -> None:
     world.for_library()
-    assert world.host.said == [f"darc: {ABSENT}: waits for a library that has it"]
+    assert world.app.said == [f"darc: {ABSENT}: waits for a library that has it"]
     world.waiting.modules_changed()
     assert world.is_clean  # it came with another one
     world.found = ENTRY
     world.waiting.modules_changed()
-    assert world.host.begun == []
+    assert world.app.begun == []
     world.target.arrive(ENTRY)
-    assert world.host.begun == [ENTRY]
+    assert world.app.begun == [ENTRY]
     assert not world.waiting
     assert world.is_clean
 
@@ -171,32 +171,32 @@ def test_files_are_looked_at_once_as_long_as_no_other_is_mapped(
     world: World, found: int | DarcError
 ) -> None:
     """The debugger tells of each of a hundred libraries that a program has mapped."""
-    world.host.debuggee.maps = b"all of them"
+    world.app.debuggee.maps = b"all of them"
     world.for_library()
     world.found = found
     for _ in range(100):
         world.waiting.modules_changed()
-    assert world.host.looks <= 2  # and once as it is waited for
-    world.host.debuggee.maps = b"one more"
+    assert world.app.looks <= 2  # and once as it is waited for
+    world.app.debuggee.maps = b"one more"
     world.found = ENTRY
     world.waiting.modules_changed()
     world.target.arrive(ENTRY)
-    assert world.host.begun == [ENTRY]
+    assert world.app.begun == [ENTRY]
 
 
 def test_what_the_debugger_has_read_is_asked_for_each_file(world: World) -> None:
     """Of it alone: to look through all files again takes a tenth of a second."""
-    world.host.debuggee.maps = b"all of them"
+    world.app.debuggee.maps = b"all of them"
     request = dataclasses.replace(world.request(), function="late.c:late")
-    world.waiting.for_library(request, world.host.debuggee, ABSENT)  # type: ignore[arg-type]
+    world.waiting.for_library(request, world.app.debuggee, ABSENT)  # type: ignore[arg-type]
     for _ in range(100):
         world.waiting.modules_changed()
-    assert world.host.looks <= 2
+    assert world.app.looks <= 2
     world.found = ENTRY
     world.target.symbols.sources["late.c", "late"] = [ENTRY]
     world.waiting.modules_changed()
     world.target.arrive(ENTRY)
-    assert world.host.begun == [ENTRY]
+    assert world.app.begun == [ENTRY]
 
 
 def test_nobody_waits_where_the_user_does_not_want_to(world: World) -> None:
@@ -211,7 +211,7 @@ def test_a_breakpoint_that_waits_may_be_the_end_of_an_attached_program(
     world: World, probes: Probes
 ) -> None:
     """It waits only for a user who has asked for breakpoints."""
-    world.host.debuggee.danger = "it was attached to"
+    world.app.debuggee.danger = "it was attached to"
     if probes is Probes.BREAKPOINT:
         world.for_library(probes)
         assert world.waiting
@@ -234,22 +234,22 @@ def test_what_is_taken_back_leaves_no_breakpoint(world: World) -> None:
 def test_the_function_is_what_the_program_chooses(world: World) -> None:
     """An IFUNC: its resolver returns it."""
     error = UnchosenError("late is chosen when it is first called", RESOLVER)
-    world.waiting.for_choice(world.request(), world.host.debuggee, error)  # type: ignore[arg-type]
+    world.waiting.for_choice(world.request(), world.app.debuggee, error)  # type: ignore[arg-type]
     world.target.arrive(RESOLVER)
     assert set(world.target.breaks.on_hit) == {CALLER}
     world.target.threads.write_register(7, "rax", ENTRY)
     world.target.arrive(CALLER)
     assert not world.target.breaks.on_hit
     world.target.arrive(ENTRY)
-    assert world.host.begun == [ENTRY]
+    assert world.app.begun == [ENTRY]
 
 
 def test_an_analysis_that_cannot_begin_is_told_and_forgotten(world: World) -> None:
-    world.found, world.host.refuses = ENTRY, UnsupportedError("cannot time late: it is too short")
+    world.found, world.app.refuses = ENTRY, UnsupportedError("cannot time late: it is too short")
     world.for_library()
     world.waiting.modules_changed()
     world.target.arrive(ENTRY)
-    assert world.host.said[-1] == "darc: cannot time late: it is too short"
+    assert world.app.said[-1] == "darc: cannot time late: it is too short"
     assert isinstance(world.waiting.failure, UnsupportedError)
     assert not world.waiting
     assert world.is_clean
@@ -257,14 +257,14 @@ def test_an_analysis_that_cannot_begin_is_told_and_forgotten(world: World) -> No
 
 def test_what_will_fail_is_told_when_the_program_begins(world: World) -> None:
     """Not at its end: everything that is loaded with it is there."""
-    world.host.debuggee.begins = BEGIN
-    world.host.debuggee.refuses = UnsupportedError("cannot time late: it returns twice")
+    world.app.debuggee.begins = BEGIN
+    world.app.debuggee.refuses = UnsupportedError("cannot time late: it returns twice")
     world.waiting.for_program(world.request())
     world.waiting.modules_changed()
     assert set(world.target.breaks.on_hit) == {BEGIN}
     world.found = ENTRY
     world.target.arrive(BEGIN)
-    assert world.host.said[-1] == "darc: cannot time late: it returns twice"
+    assert world.app.said[-1] == "darc: cannot time late: it returns twice"
     assert not world.waiting
     assert world.is_clean
 
@@ -272,17 +272,17 @@ def test_what_will_fail_is_told_when_the_program_begins(world: World) -> None:
 def test_a_name_that_nothing_has_is_told_when_the_program_begins_and_waits_on(
     world: World,
 ) -> None:
-    world.host.debuggee.begins = BEGIN
+    world.app.debuggee.begins = BEGIN
     world.waiting.for_program(world.request())
     world.waiting.modules_changed()
     world.target.arrive(BEGIN)
-    assert world.host.said[-1] == f"darc: {ABSENT}: waits for a library that has it"
+    assert world.app.said[-1] == f"darc: {ABSENT}: waits for a library that has it"
     assert world.waiting
     assert world.is_clean
     world.found = ENTRY
     world.waiting.modules_changed()
     world.target.arrive(ENTRY)
-    assert world.host.begun == [ENTRY]
+    assert world.app.begun == [ENTRY]
 
 
 def test_a_program_that_was_killed_at_a_stop_is_analysed_again_in_the_next_run(
@@ -292,7 +292,7 @@ def test_a_program_that_was_killed_at_a_stop_is_analysed_again_in_the_next_run(
     assert not world.waiting
     world.waiting.next_program()
     assert world.waiting
-    assert world.host.said == ["darc: analyses late again in this run of the program"]
+    assert world.app.said == ["darc: analyses late again in this run of the program"]
 
 
 def test_a_program_that_is_killed_as_it_begins_has_the_function(
@@ -308,12 +308,12 @@ def test_a_program_that_is_killed_as_it_begins_has_the_function(
     monkeypatch.setattr(waiting, "load_image", File)
     world.for_library()
     world.waiting.program_ended()
-    assert world.host.said[1:] == ["darc: the program ended before late was called"]
+    assert world.app.said[1:] == ["darc: the program ended before late was called"]
 
 
 def test_a_breakpoint_that_vanishes_is_waited_for_no_more(world: World) -> None:
     """The debugger has taken it out of a child that shares the program's memory."""
-    debuggee = world.host.debuggee
+    debuggee = world.app.debuggee
     debuggee.is_readable_while_it_runs = True
     world.found = ENTRY
     world.for_library()
@@ -324,14 +324,14 @@ def test_a_breakpoint_that_vanishes_is_waited_for_no_more(world: World) -> None:
     debuggee.lost_breakpoint = True
     assert debuggee.sent.wait(60)
     assert debuggee.bell() is Outcome.CONTINUE
-    assert (world.host.begun, world.host.went_on) == ([ENTRY], 1)
-    assert "another process shares the program's memory" in world.host.said[-1]
+    assert (world.app.begun, world.app.went_on) == ([ENTRY], 1)
+    assert "another process shares the program's memory" in world.app.said[-1]
     assert not world.waiting
     assert world.is_clean
 
 
 def test_nothing_is_watched_when_nothing_waits(world: World) -> None:
-    debuggee = world.host.debuggee
+    debuggee = world.app.debuggee
     debuggee.is_readable_while_it_runs = True
     world.found = ENTRY
     world.for_library()
@@ -344,10 +344,10 @@ def test_nothing_is_watched_when_nothing_waits(world: World) -> None:
 
 def test_what_darc_maps_itself_is_no_file_that_f0_may_be_in(world: World) -> None:
     """The debugger tells of it in the middle: it would wait for the call once more."""
-    world.host.maps_more = world.waiting.modules_changed
+    world.app.maps_more = world.waiting.modules_changed
     world.found = ENTRY
     world.for_library()
     world.waiting.modules_changed()
     world.target.arrive(ENTRY)
-    assert world.host.begun == [ENTRY]
+    assert world.app.begun == [ENTRY]
     assert world.is_clean
