@@ -10,7 +10,7 @@ import gdb
 
 from darc.code.demangle import without_arguments
 from darc.target.ownthread import Turn, own_thread
-from darc.target.shapes import Member, Shape
+from darc.target.shapes import Field, Shape
 from darc.target.symbols import Symbols
 from darc_gdb import answers
 from darc_gdb.translated import translated
@@ -125,7 +125,7 @@ class _GdbShape(Shape):
         return int(self._type.sizeof)
 
     @translated
-    def members(self) -> Sequence[Member]:
+    def fields(self) -> Sequence[Field]:
         if self._type.code not in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION):
             return ()
         found = []
@@ -133,7 +133,7 @@ class _GdbShape(Shape):
             bits = getattr(one, "bitpos", None)  # static members have none; virtual bases neither
             if bits is not None and one.type is not None:
                 name = "" if one.is_base_class else str(one.name or "")
-                found.append(Member(name, int(bits) // 8, _GdbShape(one.type)))
+                found.append(Field(name, int(bits) // 8, _GdbShape(one.type)))
         return found
 
     @translated

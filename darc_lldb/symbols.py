@@ -8,7 +8,7 @@ from pathlib import Path
 import lldb
 
 from darc.target.ownthread import Turn, own_thread
-from darc.target.shapes import Member, Shape
+from darc.target.shapes import Field, Shape
 from darc.target.symbols import Symbols
 from darc_lldb.inferior import Inferior
 
@@ -115,13 +115,13 @@ class _LldbShape(Shape):
     def size(self) -> int:
         return int(self._type.GetByteSize())
 
-    def members(self) -> Sequence[Member]:
+    def fields(self) -> Sequence[Field]:
         bases = [self._type.GetDirectBaseClassAtIndex(i) for i in range(self._bases)]
         fields = [self._type.GetFieldAtIndex(i) for i in range(self._type.GetNumberOfFields())]
         return [
-            *(Member("", int(one.GetOffsetInBytes()), _LldbShape(one.GetType())) for one in bases),
+            *(Field("", int(one.GetOffsetInBytes()), _LldbShape(one.GetType())) for one in bases),
             *(
-                Member(
+                Field(
                     str(one.GetName() or ""),
                     int(one.GetOffsetInBytes()),
                     _LldbShape(one.GetType()),

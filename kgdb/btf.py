@@ -1,4 +1,4 @@
-"""Where members are in a kernel's structures, by its BTF (Documentation/bpf/btf.rst)."""
+"""Where fields are in a kernel's structures, by its BTF (Documentation/bpf/btf.rst)."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class Btf:
     def _name(self, offset: int) -> str:
         return self._strings[offset : self._strings.find(b"\0", offset)].decode("ascii", "replace")
 
-    def offset(self, structure: str, member: str) -> int:
-        """Bytes from the begin of a structure to a member, also within unnamed ones; ``a.b`` for a
-        member of a member.
+    def offset(self, structure: str, field: str) -> int:
+        """Bytes from the begin of a structure to a field, also within unnamed ones; ``a.b`` for a
+        field of a field.
 
         Raises:
             FormatError: there is none.
@@ -72,10 +72,10 @@ class Btf:
         wanted = self._strings.find(b"\0" + structure.encode() + b"\0") + 1
         for own in self._all:
             if own.kind == _STRUCT and own.name == wanted and own.count:
-                found = self._path(own, member.split("."))
+                found = self._path(own, field.split("."))
                 if found is not None:
                     return found
-        raise FormatError(f"the kernel's types have no {structure}.{member}")
+        raise FormatError(f"the kernel's types have no {structure}.{field}")
 
     def size(self, structure: str) -> int:
         """Bytes of a structure. Raises FormatError: there is none."""
@@ -99,7 +99,7 @@ class Btf:
         return found
 
     def _find(self, own: _Type, wanted: str) -> tuple[int, int] | None:
-        """Offset and type of a member."""
+        """Offset and type of a field."""
         for index in range(own.count):
             name, kind, bits = struct.unpack_from("<3I", self._types, own.place + 12 * index)
             at = (bits & 0xFFFFFF if own.flag else bits) // 8

@@ -59,7 +59,7 @@ def layout(image: KernelImage) -> TtyLayout | None:
         return TtyLayout(
             table,
             types.offset("irq_desc", "action"),
-            *(types.offset("irqaction", member) for member in ("handler", "name", "next")),
+            *(types.offset("irqaction", field) for field in ("handler", "name", "next")),
         )
     except FormatError:
         return None

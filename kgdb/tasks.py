@@ -146,16 +146,16 @@ def watched(image: KernelImage, bias: int, task: int | str | None) -> Words:
 def scheduler(image: KernelImage) -> Words:
     """Where the agent finds in a task what tells of its switches and of who wakes it, by the names
     of the agent's fields; 0, all of them, where that is not known."""
-    members = ("stack", "on_rq", "__state", "pid", "comm")
+    fields = ("stack", "on_rq", "__state", "pid", "comm")
     try:
         known = types(image)
-        stack, queued, state, number, name = (known.offset("task_struct", one) for one in members)
+        stack, queued, state, number, name = (known.offset("task_struct", one) for one in fields)
     except FormatError:
         return Words(stack_of=0, queued_of=0, state_of=0, id_of=0, name_of=0)
 
-    def where(structure: str, member: str) -> int:
+    def where(structure: str, field: str) -> int:
         try:
-            return known.offset(structure, member)
+            return known.offset(structure, field)
         except FormatError:
             return 0
 
@@ -199,13 +199,13 @@ def _all(target: Target, known: Btf, first: int) -> Iterator[int]:
     """The addresses of all tasks, from that of the first one: each process's leader, and then the
     threads, that one among them."""
 
-    def ring(head: int, member: int) -> Iterator[int]:
+    def ring(head: int, field: int) -> Iterator[int]:
         node = head
         for _ in range(_MOST_TASKS):
             node = int.from_bytes(target.memory.read(node, 8), "little")
             if node == head:
                 return
-            yield node - member
+            yield node - field
 
     tasks, thread = known.offset("task_struct", "tasks"), known.offset("task_struct", "thread_node")
     signals = known.offset("task_struct", "signal")

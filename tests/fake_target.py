@@ -19,7 +19,7 @@ from darc.target.memory import Memory
 from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.screen import Screen
-from darc.target.shapes import Member, Shape
+from darc.target.shapes import Field, Shape
 from darc.target.symbols import Symbols
 from darc.target.target import State, Target
 from darc.target.threads import Threads
@@ -49,10 +49,10 @@ class FakeShape(Shape):
 
     name: str = ""
     size: int = 4
-    made_of: tuple[Member, ...] = ()
+    made_of: tuple[Field, ...] = ()
     array_of: Shape | None = None
 
-    def members(self) -> Sequence[Member]:
+    def fields(self) -> Sequence[Field]:
         return self.made_of
 
     def element(self) -> Shape | None:
@@ -416,11 +416,11 @@ class FakeWorld(World):
         target.symbols.lines = {self.address("add"): ("program.c", 16)}
         target.symbols.inlined = {self.address("inlined_place"): ("inner",)}
         number = FakeShape("int")
-        union = FakeShape(made_of=(Member("number", 0, number), Member("other", 0, number)))
+        union = FakeShape(made_of=(Field("number", 0, number), Field("other", 0, number)))
         before = FakeShape(array_of=FakeShape("char", 1))
-        part = FakeShape("part_t", 8, (Member("before", 0, before), Member("", 4, union)))
-        parts = Member("parts", 8, FakeShape("", 24, array_of=part))
-        whole = FakeShape("", 32, (Member("first", 0, FakeShape("long", 8)), parts))
+        part = FakeShape("part_t", 8, (Field("before", 0, before), Field("", 4, union)))
+        parts = Field("parts", 8, FakeShape("", 24, array_of=part))
+        whole = FakeShape("", 32, (Field("first", 0, FakeShape("long", 8)), parts))
         target.symbols.shapes = {("whole", self.address("whole")): whole}
         target.symbols.sources = {
             ("program.c", name): [self.address(name)] for name in ("add", "outer")

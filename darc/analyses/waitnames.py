@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from darc.analyses.waits import is_libc
 from darc.code.demangle import display_name
-from darc.code.members import member_at
+from darc.code.fields import field_at
 from darc.code.processor import PATCH_LENGTH, SIGNAL_RETURN, called_before, plt_slot
 from darc.code.program import Program
 from darc.code.unwind import callers
@@ -110,7 +110,7 @@ class ProgramNames:
         return self._program.names.function_at(target).name
 
     def object(self, kind: ObjectKind, address: int) -> str:
-        """Its symbol, and which member of that it is, as far as debug information tells; else the
+        """Its symbol, and which field of that it is, as far as debug information tells; else the
         module and where it is in that; else that it is on the heap or a stack."""
         if kind is ObjectKind.THREAD:
             return f"thread {address:#x}"
@@ -121,7 +121,7 @@ class ProgramNames:
             if found is not None:
                 name, offset = found
                 shown = display_name(name)
-                return shown + self._member(shown, address - offset, offset)
+                return shown + self._field(shown, address - offset, offset)
             if module.image.segment_of(address - module.bias) is not None:  # also what no file has
                 return f"{module.name}+{address - module.bias:#x}"
         at = [r for r in self._program.regions if r.start <= address < r.end]
@@ -140,11 +140,11 @@ class ProgramNames:
         """What the process is called that has a thread with that id, if it is another one."""
         return self._outsiders.get(number)
 
-    def _member(self, variable: str, start: int, offset: int) -> str:
+    def _field(self, variable: str, start: int, offset: int) -> str:
         found = None
         with contextlib.suppress(DarcError):  # then it is as if there were no debug information
             shape = self._program.shape_of(variable, start)
-            found = None if shape is None else member_at(shape, offset)
+            found = None if shape is None else field_at(shape, offset)
         if found is None:
             return f"+{offset:#x}" if offset else ""
         return found

@@ -27,8 +27,8 @@ def is_others(node: Fnode) -> bool:
     return node.function.symbol == OTHERS
 
 
-class Places(Protocol):
-    """Where the probes of one kind can stand."""
+class SiteRules(Protocol):
+    """Which call sites can be timed by the probes of one kind."""
 
     @property
     def max_targets(self) -> int:
@@ -62,9 +62,9 @@ class Callees:
     ``note`` takes what the user should know.
     """
 
-    def __init__(self, program: Program, places: Places, note: Callable[[str], None]) -> None:
+    def __init__(self, program: Program, rules: SiteRules, note: Callable[[str], None]) -> None:
         self._program = program
-        self._places = places
+        self._rules = rules
         self._note = note
         self._sites: dict[Fnode, Site] = {}
         self._indirect: dict[Fnode, list[Site]] = {}
@@ -153,7 +153,7 @@ class Callees:
             report = self._reports.get((site.address, node.function.name))
             if report is None or not may_fall_back(report):
                 continue
-            problem = self._places.problem(site)
+            problem = self._rules.problem(site)
             if problem is not None:
                 self.fail(node, site, problem)
                 continue
@@ -199,13 +199,13 @@ class Callees:
     def _look(self, entry: int) -> Iterator[CodeSite]:
         """The call sites of the function at ``entry``."""
         for site in self._program.function(entry).sites:
-            problem = self._places.problem(site)
+            problem = self._rules.problem(site)
             if site.kind.is_indirect:
                 yield CodeSite(site, None, problem)
                 continue
             assert site.target is not None
             callee = self._program.linkage.callee_at(site.target)
-            why = problem or self._places.why_notrace(self._program, callee)
+            why = problem or self._rules.why_notrace(self._program, callee)
             yield CodeSite(site, callee, why)
 
     def look_ahead(self, function: Function) -> Iterator[None]:
@@ -241,14 +241,14 @@ class Callees:
         self._ahead.clear()
 
     def _problem(self, node: Fnode, site: Site) -> str | None:
-        most = self._places.max_tails
+        most = self._rules.max_tails
         if site.kind.is_tail and _tails_to(node) >= most:
             return f"more than {most} tail calls lead on in one frame"
         return None
 
     def _expect_interrupts(self, node: Fnode) -> None:
         for site in self._program.interrupts:
-            if self._places.problem(site) is None:
+            if self._rules.problem(site) is None:
                 self._indirect.setdefault(node, []).append(site)
                 node.has_unknown_callees = True
 
@@ -277,7 +277,7 @@ class Callees:
     def learned(self, node: Fnode, site: Site, lane: int) -> Fnode | None:
         """The fnode of a target of an indirect site, once that was called. The lane behind all
         others is that of all targets that have none."""
-        if lane >= self._places.max_targets:
+        if lane >= self._rules.max_targets:
             return self._others.get((node, site.address))
         return self._learned.get((node, site.address, lane))
 
@@ -320,7 +320,7 @@ class Callees:
         passed = self._passed.setdefault(site.address, {})
         if target not in passed:
             callee = self._program.linkage.callee_at(target)
-            why = self._places.why_notrace(self._program, callee)
+            why = self._rules.why_notrace(self._program, callee)
             passed[target] = why is not None
             if why is not None:
                 self.fail(node, site, f"it calls {callee.name}: {why}")
@@ -369,7 +369,7 @@ class Callees:
             return self.others(node, site)
         address = refit.locate(callee, self._program.modules, identities)
         targets = self._relearned.setdefault(place.address, [])
-        full = len(targets) >= self._places.max_targets
+        full = len(targets) >= self._rules.max_targets
         if address is None or (address not in targets and full):
             return None
         if address not in targets:

@@ -22,7 +22,7 @@ class Shape(ABC):
         """In bytes."""
 
     @abstractmethod
-    def members(self) -> Sequence[Member]:
+    def fields(self) -> Sequence[Field]:
         """Of a structure, class or union those that have a place in it, also its bases; of all
         else none."""
 
@@ -32,8 +32,8 @@ class Shape(ABC):
 
 
 @dataclass(frozen=True)
-class Member:
-    """A member of a structure, or a class that this is made from."""
+class Field:
+    """A field of a structure, or a class that this is made from."""
 
     name: str
     """Empty: it has none, as bases have none."""

@@ -651,16 +651,16 @@ def check_shapes(world: World) -> None:
     shape = world.target.symbols.shape_of("whole", at)
     assert shape is not None
     assert (shape.name, shape.size, shape.element()) == ("", 32, None)
-    first, parts = shape.members()
+    first, parts = shape.fields()
     assert (first.name, first.offset, first.shape.size) == ("first", 0, 8)
     assert (parts.name, parts.offset) == ("parts", 8)
-    assert not first.shape.members()
-    assert not parts.shape.members()
+    assert not first.shape.fields()
+    assert not parts.shape.fields()
     part = parts.shape.element()
     assert part is not None
     assert (part.name, part.size) == ("part_t", 8)
-    assert [(one.name, one.offset) for one in part.members()] == [("before", 0), ("", 4)]
-    assert [one.name for one in part.members()[1].shape.members()] == ["number", "other"]
+    assert [(one.name, one.offset) for one in part.fields()] == [("before", 0), ("", 4)]
+    assert [one.name for one in part.fields()[1].shape.fields()] == ["number", "other"]
     assert world.target.symbols.shape_of("whole", at + 1) is None
     assert world.target.symbols.shape_of("no_such_variable", at) is None
 

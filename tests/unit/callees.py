@@ -32,7 +32,7 @@ vfork: ret
 """
 
 
-class Places:
+class Rules:
     """What the probes of a test cannot time."""
 
     max_targets = 2
@@ -50,17 +50,17 @@ class Places:
 
 
 class World:
-    def __init__(self, code: Code, places: Places | None = None) -> None:
+    def __init__(self, code: Code, rules: Rules | None = None) -> None:
         self.program = Program(code.data, code.symbols, code.parts)
         self.notes: list[str] = []
-        self.callees = self.new(places or Places())
+        self.callees = self.new(rules or Rules())
         self.root = Fnode(self.function("f"))
         sites = self.program.function(self.program.symbols["f"]).sites
         self.sites = sites
         (self.indirect,) = (site for site in sites if site.target is None)
 
-    def new(self, places: Places) -> Callees:
-        return Callees(self.program, places, self.notes.append)  # type: ignore[arg-type]
+    def new(self, rules: Rules) -> Callees:
+        return Callees(self.program, rules, self.notes.append)  # type: ignore[arg-type]
 
     def function(self, name: str) -> Function:
         return self.program.names.function_at(self.program.symbols[name])
@@ -77,4 +77,4 @@ Make = Callable[..., World]
 
 @pytest.fixture
 def make(assembled: Callable[[str], Code]) -> Make:
-    return lambda places=None: World(assembled(SOURCE), places)
+    return lambda rules=None: World(assembled(SOURCE), rules)

@@ -9,7 +9,7 @@ import pytest
 from darc.collectors.callees import may_fall_back
 from darc.model.ftree import CallKind, CallSite, Cause, NodeState
 from darc.model.snapshot import SiteState
-from tests.unit.callees import Make, Places
+from tests.unit.callees import Make, Rules
 
 
 def test_every_call_is_a_callee_of_its_own(make: Make) -> None:
@@ -23,8 +23,8 @@ def test_every_call_is_a_callee_of_its_own(make: Make) -> None:
 
 
 def test_what_cannot_be_timed_is_told_and_why(make: Make) -> None:
-    world = make(Places(hopeless="vfork"))
-    world.callees = world.new(Places(hopeless="vfork", no_room_at=world.sites[0].address))
+    world = make(Rules(hopeless="vfork"))
+    world.callees = world.new(Rules(hopeless="vfork", no_room_at=world.sites[0].address))
     world.callees.expand(world.root)
     assert world.names(world.root) == ["h", "h"]
     told = {r.callee: r.why for r in world.callees.reports(()) if r.why is not None}
@@ -138,10 +138,10 @@ def test_other_interrupts_are_told_by_no_place_in_the_code_that_they_came_to(mak
 
 def test_breakpoints_look_only_at_what_pads_have_missed(make: Make) -> None:
     world = make()
-    pads = world.new(Places(no_room_at=world.sites[0].address))
+    pads = world.new(Rules(no_room_at=world.sites[0].address))
     pads.expand(world.root)
     h = world.root.children[-1]
-    breakpoints = world.new(Places())
+    breakpoints = world.new(Rules())
     breakpoints.take_over(pads, world.root)
     assert breakpoints.site(h) is pads.site(h)
     (g,) = breakpoints.fall_back(world.root)
@@ -158,11 +158,11 @@ def test_breakpoints_look_only_at_what_pads_have_missed(make: Make) -> None:
 
 
 def test_a_child_of_vfork_is_left_alone_by_breakpoints_too(make: Make) -> None:
-    world = make(Places(hopeless="vfork"))
+    world = make(Rules(hopeless="vfork"))
     world.callees.expand(world.root)
     (report,) = [r for r in world.callees.reports(()) if r.callee == "vfork"]
     assert not may_fall_back(report)
-    assert not world.new(Places()).fall_back(world.root)
+    assert not world.new(Rules()).fall_back(world.root)
 
 
 def test_only_what_was_timed_is_reported(make: Make) -> None:

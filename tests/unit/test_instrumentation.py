@@ -13,12 +13,12 @@ from darc.agent.rows import Node, Route
 from darc.code.architecture import Site
 from darc.collectors.instrumentation import Instrumentation
 from darc.search.descent import Orders
-from tests.unit.callees import Make, Places, World
+from tests.unit.callees import Make, Rules, World
 
 TARGETS = 16
 
 
-class ManyTargets(Places):
+class ManyTargets(Rules):
     max_targets = TARGETS
 
 

@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.code.members import is_waited_for, member_at
-from darc.target.shapes import Member, Shape
+from darc.code.fields import field_at, is_waited_for
+from darc.target.shapes import Field, Shape
 from tests.fake_target import FakeShape
 
 WORD = FakeShape("int", 4)
-LOCK = FakeShape("pthread_mutex_t", 40, (Member("__data", 0, WORD),))
-GUARD = FakeShape("std::mutex", 40, (Member("_M_mutex", 0, LOCK),))
+LOCK = FakeShape("pthread_mutex_t", 40, (Field("__data", 0, WORD),))
+GUARD = FakeShape("std::mutex", 40, (Field("_M_mutex", 0, LOCK),))
 
 
-def structure(*members: tuple[str, Shape], name: str = "S") -> FakeShape:
+def structure(*fields: tuple[str, Shape], name: str = "S") -> FakeShape:
     """One after the other."""
     placed, size = [], 0
-    for called, shape in members:
-        placed.append(Member(called, size, shape))
+    for called, shape in fields:
+        placed.append(Field(called, size, shape))
         size += shape.size
     return FakeShape(name, size, tuple(placed))
 
@@ -55,14 +55,14 @@ STRIPE = structure(("name", array(FakeShape("char", 1), 8)), ("lock", LOCK))
 def test_what_is_written_behind_a_variables_name(
     shape: Shape, offset: int, written: str | None
 ) -> None:
-    assert member_at(shape, offset) == written
+    assert field_at(shape, offset) == written
 
 
-def test_the_member_of_a_union_that_is_a_lock() -> None:
-    raw = Member("raw", 0, array(FakeShape("char", 1), 64))
+def test_the_field_of_a_union_that_is_a_lock() -> None:
+    raw = Field("raw", 0, array(FakeShape("char", 1), 64))
     other = structure(("count", FakeShape("long", 8)), ("lock", LOCK))
-    union = FakeShape("U", 64, (Member("inner", 0, other), raw))
-    assert member_at(union, 8) == ".inner.lock"
+    union = FakeShape("U", 64, (Field("inner", 0, other), raw))
+    assert field_at(union, 8) == ".inner.lock"
 
 
 @pytest.mark.parametrize(
@@ -108,19 +108,19 @@ def place_of(shape: Shape, written: str) -> int:
             assert element is not None
             offset, shape = offset + int(part[1:-1]) * element.size, element
         else:
-            (member,) = (one for one in shape.members() if one.name == part)
-            offset, shape = offset + member.offset, member.shape
+            (field,) = (one for one in shape.fields() if one.name == part)
+            offset, shape = offset + field.offset, field.shape
     return offset
 
 
 @given(shapes(), st.data())
 def test_what_is_written_is_where_it_was(shape: FakeShape, data: st.DataObject) -> None:
     offset = data.draw(st.integers(0, shape.size - 1))
-    written = member_at(shape, offset)
+    written = field_at(shape, offset)
     if written is not None:
         assert 0 <= offset - place_of(shape, written) < 40
 
 
 @given(shapes())
 def test_the_begin_of_a_variable_always_has_a_name(shape: FakeShape) -> None:
-    assert member_at(shape, 0) is not None
+    assert field_at(shape, 0) is not None

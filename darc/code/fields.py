@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from darc.target.shapes import Member, Shape
+from darc.target.shapes import Field, Shape
 
 _MOST_LEVELS = 16
 
 
-def member_at(shape: Shape, offset: int, levels: int = _MOST_LEVELS) -> str | None:
+def field_at(shape: Shape, offset: int, levels: int = _MOST_LEVELS) -> str | None:
     """What to write behind the name of a variable with this ``shape``, to say what is ``offset``
     bytes into it: something that threads wait for, or a word. Empty: the variable itself.
     ``None``: the debug information does not tell."""
@@ -20,24 +20,24 @@ def member_at(shape: Shape, offset: int, levels: int = _MOST_LEVELS) -> str | No
     element = shape.element()
     if element is not None:
         number, within = divmod(offset, max(element.size, 1))
-        found = member_at(element, within, levels - 1)
+        found = field_at(element, within, levels - 1)
         return None if found is None else f"[{number}]{found}"
-    members = shape.members()
-    for member in members:
-        within = offset - member.offset
-        if within in range(member.shape.size):  # of a union they are several
-            found = member_at(member.shape, within, levels - 1)
+    fields = shape.fields()
+    for field in fields:
+        within = offset - field.offset
+        if within in range(field.shape.size):  # of a union they are several
+            found = field_at(field.shape, within, levels - 1)
             if found is not None:
-                return f".{member.name}{found}" if _is_shown(member) else found
-    return None if members or offset else ""
+                return f".{field.name}{found}" if _is_shown(field) else found
+    return None if fields or offset else ""
 
 
-def _is_shown(member: Member) -> bool:
-    return bool(member.name) and not _LIBRARYS.match(member.name)
+def _is_shown(field: Field) -> bool:
+    return bool(field.name) and not _LIBRARYS.match(field.name)
 
 
 _LIBRARYS = re.compile(r"_[A-Z]|__")
-"""What the C++ library calls its own members, which nobody knows."""
+"""What the C++ library calls its own fields, which nobody knows."""
 
 _POSIX = re.compile(r"pthread_\w+_t|sem_t|mtx_t|cnd_t")
 _STANDARD = re.compile(
