@@ -53,7 +53,7 @@ class ForeignProbes:
         live = self._program.read(way_in, _JUMP_SIZE)
         if live[0] == _CALL and self.is_for_tracers(way_in):
             self._hidden[way_in] = FTRACE_NOP
-        for start, end in found.parts:
+        for start, end in found.ranges:
             for at, own in self._others(start, end):
                 self._hidden[at] = own
         return len(self._hidden) > before
@@ -112,7 +112,7 @@ class ForeignProbes:
         inside = [
             (at, at + len(own))
             for at, own in self._hidden.items()
-            if any(start <= at < end for start, end in found.parts)
+            if any(start <= at < end for start, end in found.ranges)
         ]
         for index, site in enumerate(found.sites):
             last = max(site.back, site.patch + site.length)

@@ -310,7 +310,7 @@ class KernelProgram(Program):
             return site  # whatever stands behind it
         if site.instruction.len >= PATCH_LENGTH:
             return site  # newer kernels fill it up by prefixes: a call fits as it is
-        end = next(end for start, end in function.parts if start <= site.address < end)
+        end = next(end for start, end in function.ranges if start <= site.address < end)
         rest = decode(self.read(behind, min(end - behind, PATCH_LENGTH)), behind)
         if site.kind is CallKind.INDIRECT:
             rest = rest[:1]  # a task may come back to it, but not to one behind it

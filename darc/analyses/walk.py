@@ -275,7 +275,7 @@ class CallWalk(Analysis):
         self._seen = None
         code = self._program.function(node.function.address)
         jumper = node.function if any(site.kind.is_tail for site in code.sites) else None
-        self._walk.begin_level(code.parts, self._code.callees(node), jumper)
+        self._walk.begin_level(code.ranges, self._code.callees(node), jumper)
         node.is_jumper = jumper is not None and not self._walk.is_member(jumper)
 
     # -------------------------------------------------------------------- figures

@@ -147,10 +147,10 @@ Thunks = Callable[[int], Thunk | None]
 
 @dataclass
 class FunctionCode(Generic[Own_co]):
-    """One function's code: its parts, instructions, branch targets and call sites."""
+    """One function's code: its ranges, instructions, branch targets and call sites."""
 
     entry: int
-    parts: list[tuple[int, int]]
+    ranges: list[tuple[int, int]]
     instructions: dict[int, Own_co]
     targets: set[int] = field(default_factory=set)
     sites: list[Site[Own_co]] = field(default_factory=list)
@@ -160,8 +160,8 @@ class FunctionCode(Generic[Own_co]):
     """Where the instructions lead that were taken for others, by their addresses."""
 
     def contains(self, address: int) -> bool:
-        """Whether ``address`` is in one of its parts."""
-        return any(start <= address < end for start, end in self.parts)
+        """Whether ``address`` is in one of its ranges."""
+        return any(start <= address < end for start, end in self.ranges)
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def read_function(
         if part is None:
             function.complete = False
             continue
-        function.parts.append(part)
+        function.ranges.append(part)
         for instruction in decode(around.read(part[0], part[1] - part[0]), part[0]):
             meant = _meant(instruction, thunks) if thunks is not None else None
             if meant is not None:
@@ -129,7 +129,7 @@ def read_function(
             function.instructions[instruction.ip] = meant or instruction
         pending += _cold_parts(function, part, around)
     function.depths = None  # of all parts now
-    for start, _ in function.parts:
+    for start, _ in function.ranges:
         landings = around.outlines.landing_pads(start)
         function.targets |= landings or frozenset()
         function.complete &= landings is not None

@@ -179,7 +179,7 @@ class Callees:
             return
         calls: Iterable[CodeSite] | None = self._ahead.get(entry)
         if calls is None:
-            if not self._program.function(entry).parts:
+            if not self._program.function(entry).ranges:
                 self._note(f"the code of {node.function.name} cannot be read")
                 return
             calls = self._look(entry)
@@ -218,7 +218,7 @@ class Callees:
         resolved = self._program.linkage.resolve(function.address)
         if resolved is None or resolved[0] in self._ahead:
             return
-        if not self._program.function(resolved[0]).parts:
+        if not self._program.function(resolved[0]).ranges:
             return
         found = []
         for seen in self._look(resolved[0]):

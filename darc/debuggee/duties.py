@@ -103,7 +103,7 @@ class HasCode(ABC):
         if why is not None:
             return why
         code = program.function(function.address)
-        return code if code.parts else "its code cannot be read"
+        return code if code.ranges else "its code cannot be read"
 
     tells_interrupts = False
     """Whether calls that interrupts make are told from those of threads."""

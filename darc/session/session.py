@@ -138,7 +138,7 @@ class Session:
             self._taken_out = self.debuggee.clean_up(self.program)
             self.notes.extend(self._taken_out)
         code = self.program.function(self._commission.entry)
-        if not code.parts:
+        if not code.ranges:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
         copies: list[str] = []
         way, entry = self._commission.way, self._commission.entry

@@ -177,7 +177,7 @@ def test_a_function_whose_code_cannot_be_read_is_told(
 ) -> None:
     world = make()
     empty = world.program.function(world.at("f"))
-    empty.parts.clear()
+    empty.ranges.clear()
     monkeypatch.setattr(world.program, "function", lambda entry: empty)
     world.callees.expand(world.root)
     assert world.notes == ["the code of f cannot be read"]

@@ -91,7 +91,7 @@ def test_a_cold_part_belongs_to_its_function(assembled: Assemble) -> None:
     code = assembled("f: test edi,edi\nje f_cold\nret\nf_cold: sub rsp,8\ncall g\nud2\ng: ret\n")
     (site,) = sites(code)
     assert site.target == code.symbols["g"]
-    assert len(x86_64.read_function(code.symbols["f"], code).parts) == 2
+    assert len(x86_64.read_function(code.symbols["f"], code).ranges) == 2
 
 
 def test_jump_tables_are_not_calls(assembled: Assemble) -> None:

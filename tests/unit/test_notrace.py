@@ -56,7 +56,7 @@ def test_every_tail_jump_is_followed(program: Program) -> None:
     checked = 0
     for code in functions(program):
         tails = {site.target for site in code.sites if site.kind is CallKind.TAIL}
-        assert tails <= set().union(*(program.jumps.out_of(start) for start, _ in code.parts))
+        assert tails <= set().union(*(program.jumps.out_of(start) for start, _ in code.ranges))
         checked += bool(tails)
     assert checked > 20
 
