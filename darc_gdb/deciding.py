@@ -31,7 +31,7 @@ within another's."""
 
 @own_thread
 class Deciding:
-    """What is decided at a stop of darc's own, and what becomes of the program then."""
+    """A decision at a stop of darc's own, and what becomes of the program then."""
 
     def __init__(
         self, turn: Turn, listeners: Listeners, memory: GdbMemory, threads: GdbThreads

@@ -15,7 +15,7 @@ _PREFIX = "DARC_"
 
 @dataclass(frozen=True)
 class Constants:
-    """By their names in the header."""
+    """Those of the agent, by their names in its header."""
 
     ABI_VERSION: int
     ANALYSE: int

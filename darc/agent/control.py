@@ -139,7 +139,7 @@ class Word:
 
 @guarded
 class Control:
-    """That of tables at ``base`` with this ``layout``, which ``read`` and ``write`` reach."""
+    """The agent's, of tables at ``base`` with this ``layout``; ``read`` and ``write`` reach it."""
 
     def __init__(self, blob: Blob, base: int, layout: Layout, read: Read, write: Write) -> None:
         self.blob = blob

@@ -138,7 +138,7 @@ def _power_of_two(least: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Offsets in bytes of the tables in one mapping, and the size of all."""
+    """Offsets in bytes of the agent's tables in one mapping, and the size of all."""
 
     room: Room
     control: int

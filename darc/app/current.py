@@ -29,7 +29,7 @@ class _Kept:
 
 
 class Current:
-    """One at most, also after its end."""
+    """One analysis at most, also after its end."""
 
     def __init__(self) -> None:
         self.session: Session | None = None

@@ -64,7 +64,7 @@ class Loops(str, Enum):
 
 
 class OnFinish(str, Enum):
-    """What the program does once the answer is known."""
+    """The parameter that says what the program does once the answer is known."""
 
     STOP = "stop"
     CONTINUE = "continue"

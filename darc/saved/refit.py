@@ -52,7 +52,7 @@ class _Module(Protocol):
 
 @dataclass(frozen=True)
 class Live:
-    """What fitting needs of the program that runs."""
+    """What a refit needs of the program that runs."""
 
     expand: Callable[[Fnode], None]
     """Adds the callees that a node's code tells of, and brings its function up to date."""
