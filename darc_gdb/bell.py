@@ -14,9 +14,9 @@ from darc.target.bell import Bell, answer
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_gdb import answers, later
+from darc_gdb.callbacks import Callbacks
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.inferiors import Inferiors
-from darc_gdb.listeners import Listeners
 from darc_gdb.screen import is_batch
 from darc_gdb.threads import GdbThreads
 from darc_gdb.tracee import Tracee
@@ -47,13 +47,13 @@ class GdbBell(Bell):
     def __init__(
         self,
         turn: Turn,
-        listeners: Listeners,
+        callbacks: Callbacks,
         deciding: Deciding,
         threads: GdbThreads,
         inferiors: Inferiors,
     ) -> None:
         self.turn = turn
-        self._listeners = listeners
+        self._callbacks = callbacks
         self._deciding = deciding
         self._threads = threads
         self._inferiors = inferiors
@@ -291,14 +291,14 @@ class GdbBell(Bell):
                 leave()
             return Outcome.CONTINUE
         with self._deciding.undisturbed():
-            return answer(self._handler, follow_up=self._follow_up, failed=self._listeners.failed)
+            return answer(self._handler, follow_up=self._follow_up, failed=self._callbacks.failed)
 
     def _follow_up(self) -> Outcome:
         """What becomes of the program where another analysis may follow by itself."""
-        if self._listeners.follow_up() is Outcome.STOP:
+        if self._callbacks.follow_up() is Outcome.STOP:
             return Outcome.STOP
-        self._listeners.goes_on()
-        self._listeners.went_on()  # gdb tells of users' commands alone
+        self._callbacks.goes_on()
+        self._callbacks.went_on()  # gdb tells of users' commands alone
         return Outcome.CONTINUE
 
 

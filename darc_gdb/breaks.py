@@ -11,9 +11,9 @@ from darc.model.errors import TargetError
 from darc.target.breaks import Breaks
 from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import Turn, own_thread
+from darc_gdb.callbacks import Callbacks
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding, commands
-from darc_gdb.listeners import Listeners
 from darc_gdb.memory import GdbMemory
 from darc_gdb.threads import GdbThreads, tid
 from darc_gdb.translated import translated
@@ -57,14 +57,14 @@ class GdbBreaks(Breaks):
     def __init__(
         self,
         turn: Turn,
-        listeners: Listeners,
+        callbacks: Callbacks,
         deciding: Deciding,
         memory: GdbMemory,
         threads: GdbThreads,
         calls: Calls,
     ) -> None:
         self.turn = turn
-        self._listeners = listeners
+        self._callbacks = callbacks
         self._deciding = deciding
         self._memory = memory
         self._threads = threads
@@ -113,8 +113,8 @@ class GdbBreaks(Breaks):
         with self._deciding.undisturbed():
             if self._arrive() is Outcome.STOP:
                 return self._deciding.stays(Outcome.STOP)
-            self._listeners.guarded(self._listeners.goes_on)
-            self._listeners.guarded(self._listeners.went_on)  # gdb tells of users' commands alone
+            self._callbacks.guarded(self._callbacks.goes_on)
+            self._callbacks.guarded(self._callbacks.went_on)  # gdb tells of users' commands alone
         return False
 
     def _arrive(self) -> Outcome:
@@ -126,7 +126,7 @@ class GdbBreaks(Breaks):
         try:
             return once.handler()
         except Exception as error:  # told to the user, in one place
-            self._listeners.failed(error)
+            self._callbacks.failed(error)
             return Outcome.CONTINUE
 
     @translated
@@ -173,7 +173,7 @@ class GdbBreaks(Breaks):
                 if self._deciding.all_stop:
                     return self._deciding.stays(deferred())
         except Exception as error:  # told to the user, in one place
-            self._listeners.failed(error)
+            self._callbacks.failed(error)
             return True
         return self._deciding.owe(deferred)
 

@@ -40,7 +40,7 @@ class _Command(gdb.Command):
         """gdb ends threads of its own for that, and begins them anew."""
         if commands.COMMANDS[self._name].only_looks:
             return contextlib.nullcontext()
-        return backend.TARGET.listeners.undisturbed()
+        return backend.TARGET.callbacks.undisturbed()
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()
@@ -131,25 +131,25 @@ class _Parameter(gdb.Parameter):
 
 def stand_by() -> None:
     """darc is loaded: from now on it hears that gdb is told to end."""
-    backend.TARGET.listeners.stand_by()
+    backend.TARGET.callbacks.stand_by()
 
 
 def _connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     leaving = Leaving(app, target)
     stopping = Stopping(app, target, leaving.farewell)
-    listeners = target.listeners
-    listeners.failed = lambda error: _complain(app, error)
-    listeners.before_stop = stopping.before_stop
-    listeners.on_user_stop = stopping.on_user_stop
-    listeners.follow_up = stopping.follow_up
-    listeners.goes_on = stopping.goes_on
-    listeners.went_on = stopping.went_on
-    listeners.hears_stops_last = stopping.hears_stops_last
-    listeners.undisturbed = leaving.undisturbed
-    listeners.is_to_leave = target.screen.leaves = leaving.farewell.is_wanted
-    listeners.stand_by = leaving.farewell.stand_by
+    callbacks = target.callbacks
+    callbacks.failed = lambda error: _complain(app, error)
+    callbacks.before_stop = stopping.before_stop
+    callbacks.on_user_stop = stopping.on_user_stop
+    callbacks.follow_up = stopping.follow_up
+    callbacks.goes_on = stopping.goes_on
+    callbacks.went_on = stopping.went_on
+    callbacks.hears_stops_last = stopping.hears_stops_last
+    callbacks.undisturbed = leaving.undisturbed
+    callbacks.is_to_leave = target.screen.leaves = leaving.farewell.is_wanted
+    callbacks.stand_by = leaving.farewell.stand_by
     stop_hook = _StopHook(app, stopping, undo)
-    listeners.hears_stops_first = stop_hook.stand_first
+    callbacks.hears_stops_first = stop_hook.stand_first
     gdb.events.before_prompt.connect(stopping.before_prompt)
     undo.callback(gdb.events.before_prompt.disconnect, stopping.before_prompt)
     handlers: Iterable[tuple[Any, Callable[..., None]]] = (
@@ -231,7 +231,7 @@ class _ContinueHook(gdb.Command):
         try:
             backend.TARGET.is_let_go = False
             with ctrlc.waits(), backend.TARGET.memory.unnoticed():
-                backend.TARGET.listeners.goes_on()
+                backend.TARGET.callbacks.goes_on()
         except Exception as error:
             raise gdb.GdbError(_tell(self._app, error)) from None
 
@@ -290,7 +290,7 @@ class _StopHook(gdb.Command):
         may_execute = target.deciding.all_stop and not target.user_breaks.hits.have_commands
         beside = target.memory.unnoticed() if may_execute else contextlib.nullcontext()
         with ctrlc.waits(), beside, target.memory.handling():
-            target.listeners.guarded(self._stopping.before_others)
+            target.callbacks.guarded(self._stopping.before_others)
 
 
 def _hook(command: str, action: str, undo: contextlib.ExitStack) -> None:

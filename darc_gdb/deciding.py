@@ -15,7 +15,7 @@ import gdb
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, own_thread
 from darc_gdb import answers, ctrlc, later
-from darc_gdb.listeners import Listeners
+from darc_gdb.callbacks import Callbacks
 from darc_gdb.memory import GdbMemory
 from darc_gdb.screen import has_front_end
 from darc_gdb.threads import GdbThreads
@@ -34,10 +34,10 @@ class Deciding:
     """A decision at a stop of darc's own, and what becomes of the program then."""
 
     def __init__(
-        self, turn: Turn, listeners: Listeners, memory: GdbMemory, threads: GdbThreads
+        self, turn: Turn, callbacks: Callbacks, memory: GdbMemory, threads: GdbThreads
     ) -> None:
         self.turn = turn
-        self._listeners = listeners
+        self._callbacks = callbacks
         self._memory = memory
         self._threads = threads
         self._is_at_work = False
@@ -92,14 +92,14 @@ class Deciding:
         the screen would take it away."""
         if outcome is not Outcome.STOP:
             return False
-        self._listeners.guarded(self._listeners.before_stop)
-        self._listeners.hears_stops_last()
+        self._callbacks.guarded(self._callbacks.before_stop)
+        self._callbacks.hears_stops_last()
         return True
 
     def owe(self, work: Callable[[], Outcome]) -> bool:
         """gdb is to stop: ``work`` waits until all threads stand still."""
         self._owed, self._too_early, self._goes, self._is_told = work, False, False, False
-        self._listeners.hears_stops_last()
+        self._callbacks.hears_stops_last()
         return True
 
     @property
@@ -146,7 +146,7 @@ class Deciding:
         if self._do(owed) is Outcome.CONTINUE:
             _let_go_on()
             return
-        self._listeners.on_user_stop()
+        self._callbacks.on_user_stop()
         if not has_front_end():
             gdb.execute("frame")
 
@@ -155,7 +155,7 @@ class Deciding:
         try:
             return owed()
         except Exception as error:  # told to the user, in one place
-            self._listeners.failed(error)
+            self._callbacks.failed(error)
             return Outcome.STOP
 
     def before_prompt(self) -> None:

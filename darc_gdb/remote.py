@@ -138,7 +138,7 @@ class GdbRemote(Remote):
 
             gate = _Gate(address, accepts, is_broken_off)
             limit = _Limit(
-                self._target.listeners.is_to_leave, self._target.patience, is_broken_off, late
+                self._target.callbacks.is_to_leave, self._target.patience, is_broken_off, late
             )
             try:
                 with (

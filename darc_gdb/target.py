@@ -24,11 +24,11 @@ from darc.target.target import Passage, SignalStop, State, Target
 from darc_gdb import answers
 from darc_gdb.bell import GdbBell
 from darc_gdb.breaks import GdbBreaks
+from darc_gdb.callbacks import Callbacks
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding
 from darc_gdb.frames import GdbFrames
 from darc_gdb.inferiors import Inferiors
-from darc_gdb.listeners import Listeners
 from darc_gdb.memory import GdbMemory
 from darc_gdb.screen import GdbScreen
 from darc_gdb.symbols import GdbSymbols
@@ -60,7 +60,7 @@ class GdbTarget(Target):
 
     def __init__(self) -> None:
         self.turn = Turn()  # gdb runs on the thread that it loads darc on
-        self.listeners = Listeners()
+        self.callbacks = Callbacks()
         self.frames = GdbFrames(self.turn)
         self.screen = GdbScreen(self.turn)
         self.symbols = GdbSymbols(self.turn)
@@ -68,10 +68,10 @@ class GdbTarget(Target):
         self.inferiors = Inferiors()
         self.threads = GdbThreads(self.turn)
         self._calls = Calls(self, self.threads)
-        self.deciding = Deciding(self.turn, self.listeners, self.memory, self.threads)
+        self.deciding = Deciding(self.turn, self.callbacks, self.memory, self.threads)
         self.bell = GdbBell(
             turn=self.turn,
-            listeners=self.listeners,
+            callbacks=self.callbacks,
             deciding=self.deciding,
             threads=self.threads,
             inferiors=self.inferiors,
@@ -82,13 +82,13 @@ class GdbTarget(Target):
         """The name of that for which the program stands still."""
         self.breaks = GdbBreaks(
             turn=self.turn,
-            listeners=self.listeners,
+            callbacks=self.callbacks,
             deciding=self.deciding,
             memory=self.memory,
             threads=self.threads,
             calls=self._calls,
         )
-        self.user_breaks = GdbUserBreakpoints(self.turn, self.listeners)
+        self.user_breaks = GdbUserBreakpoints(self.turn, self.callbacks)
         self._modules_handler: Callable[[], Outcome] | None = None
         self._stops_at_file = False
         """Whether gdb was made to stop where the program has loaded a file."""
@@ -269,7 +269,7 @@ class GdbTarget(Target):
     def _on_new_objfile(self, _event: object) -> None:
         mine = self.inferiors.is_home(gdb.selected_inferior())
         if mine and self._modules_handler is not None and self.pid is not None:
-            self.listeners.guarded(self._tell_modules)
+            self.callbacks.guarded(self._tell_modules)
 
     def _tell_modules(self) -> None:
         assert self._modules_handler is not None

@@ -16,8 +16,8 @@ from darc.model.errors import TargetError
 from darc.target.target import State
 from darc.views import glyphs
 from darc_lldb import overrides, stophook
+from darc_lldb.callbacks import Callbacks
 from darc_lldb.farewell import Farewell
-from darc_lldb.listeners import Listeners
 from darc_lldb.target import LldbTarget
 
 APPS: dict[int, App] = {}
@@ -226,7 +226,7 @@ def _setter(name: str) -> Callable[[App, str], None]:
 
 def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     inferior, stopping = target.inferior, target.stopping
-    inferior.listeners = Listeners(
+    inferior.callbacks = Callbacks(
         failed=lambda error: target.screen.complain(_tell(app, error)),
         on_user_stop=app.on_stop,
         follow_up=app.follow_up,
@@ -243,7 +243,7 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
                     target.settle()
                     action()
                 except Exception as error:  # told to the user, in one place
-                    inferior.listeners.failed(error)
+                    inferior.callbacks.failed(error)
                 if goes_on:
                     stopping.leaving.goes_on = True
 

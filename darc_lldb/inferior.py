@@ -18,7 +18,7 @@ import lldb
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
 from darc.target.target import State
-from darc_lldb.listeners import Listeners
+from darc_lldb.callbacks import Callbacks
 from darc_lldb.watcher import Watcher
 
 _STANDING = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
@@ -37,7 +37,7 @@ class Inferior:
     def __init__(self, debugger: lldb.SBDebugger) -> None:
         self.debugger = debugger
         self.lock = threading.RLock()
-        self.listeners = Listeners()
+        self.callbacks = Callbacks()
         self.known: int | None = None
         """The process that was met, also where lldb may not be asked."""
         self.watcher: Watcher | None = None

@@ -27,5 +27,5 @@ class StopHook:
         try:
             return target.at_stop(context.thread) is Outcome.STOP
         except Exception as error:  # told to the user, in one place
-            target.inferior.listeners.failed(error)
+            target.inferior.callbacks.failed(error)
             return True

@@ -76,7 +76,7 @@ class Stopping:
         self._tidy = tidy
         self.others = OtherHooks(inferior.debugger)
         self.bell = LldbBell(
-            turn, inferior, lambda error: inferior.listeners.failed(error), self._follow_up
+            turn, inferior, lambda error: inferior.callbacks.failed(error), self._follow_up
         )
         self.leaving = Leaving(inferior, self.guarded)
         self.modules_handler: Callable[[], Outcome] | None = None
@@ -89,9 +89,9 @@ class Stopping:
         self._decided: tuple[int, int, Outcome] | None = None
 
     def _follow_up(self) -> Outcome:
-        outcome = self._inferior.listeners.follow_up()
+        outcome = self._inferior.callbacks.follow_up()
         if outcome is Outcome.CONTINUE:
-            self._inferior.listeners.goes_on()
+            self._inferior.callbacks.goes_on()
         return outcome
 
     def guarded(self, function: Callable[[], None]) -> None:
@@ -107,7 +107,7 @@ class Stopping:
         if pid is not None and isinstance(error, TargetError) and procfs.is_let_go(pid):
             self.ended(pid)
         else:
-            self._inferior.listeners.failed(error)
+            self._inferior.callbacks.failed(error)
 
     # ----------------------------------------------------------------- lldb's hook
 
@@ -170,7 +170,7 @@ class Stopping:
             self._user_stop(launching=launching)
             return Outcome.STOP
         self._went_on = True
-        self.guarded(self._inferior.listeners.went_on)
+        self.guarded(self._inferior.callbacks.went_on)
         if self._inferior.watcher is not None:
             self._inferior.watcher.wait_for_stop()
         return Outcome.CONTINUE
@@ -228,7 +228,7 @@ class Stopping:
             self._tell(error)
             outcome = Outcome.CONTINUE
         if outcome is Outcome.CONTINUE:
-            self.guarded(self._inferior.listeners.goes_on)
+            self.guarded(self._inferior.callbacks.goes_on)
         return outcome
 
     def _hit(self, thread: int, number: int) -> Outcome:
@@ -283,7 +283,7 @@ class Stopping:
             # lldb 22 shows the frames of a stop after which a stop hook let the program go on.
             self._went_on = False
             self.guarded(self._frames.forget)
-        self.guarded(self._inferior.listeners.on_user_stop)
+        self.guarded(self._inferior.callbacks.on_user_stop)
         if not launching:
             self.others.wake()
         self.wait()
@@ -349,16 +349,16 @@ class Stopping:
             self._own.forget_places()
             self.others.are_free = True
             lost = not procfs.is_gone(pid)
-            listeners = inferior.listeners
+            callbacks = inferior.callbacks
             why, self._release = self._release, None
-            tell = functools.partial(listeners.lost, pid, why)
-            self.guarded(tell if lost else listeners.end)
+            tell = functools.partial(callbacks.lost, pid, why)
+            self.guarded(tell if lost else callbacks.end)
             self.bell.forget()
 
     def resumed(self) -> None:
         """The watcher saw the program go on."""
         self._inferior.may_ask(False)
-        self.guarded(self._inferior.listeners.went_on)
+        self.guarded(self._inferior.callbacks.went_on)
 
     def stuck(self, pid: int) -> None:
         """The watcher saw the server of an lldb wait for the first thread, which has ended. The

@@ -40,7 +40,7 @@ glossary](glossary.md) has the words. Names that are alike:
 - `darc_gdb/stopping.py` and `darc_lldb/stopping.py` hear of stops; `collectors/padstops.py` and
   `standstill.py` say what becomes of probes and calls there.
 - A part of a target has the name of what `target/` asks of it (`breaks.py`, `memory.py`), and
-  what both debuggers have beside these has one name (`calls.py`, `listeners.py`).
+  what both debuggers have beside these has one name (`calls.py`, `callbacks.py`).
 - `darc profile` times many functions: a *set* (`model/functionset.py`, `analyses/functionset.py`,
   `collectors/set_collector.py`, `views/setview.py`); `model/profile.py` is the histogram of one.
 - `code/damaged.py` is about files that cannot be read, `agent/damage.py` about tables that

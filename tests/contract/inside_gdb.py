@@ -26,7 +26,7 @@ class GdbWorld(World):
     def __init__(self) -> None:
         self._shown = Path("shown.txt")
         target = self.target = darc_gdb.target.TARGET = GdbTarget()
-        target.listeners.failed = self._failed
+        target.callbacks.failed = self._failed
         self.failures: list[Exception] = []
         target.announce()
         for registry, handler in target.handlers():

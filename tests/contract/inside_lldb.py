@@ -29,7 +29,7 @@ class LldbWorld(World):
         self._debugger = debugger
         debugger.SetAsync(False)
         self.target = darc_lldb.stophook.TARGETS[debugger.GetID()] = LldbTarget(debugger)
-        self.target.inferior.listeners.failed = self._failed
+        self.target.inferior.callbacks.failed = self._failed
         self.failures: list[Exception] = []
         self._execute("target stop-hook add -P darc_lldb.stophook.StopHook")
         self.target.prepare()

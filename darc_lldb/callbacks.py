@@ -1,4 +1,4 @@
-"""Whom lldb's target tells what has happened: darc's commands for lldb."""
+"""What lldb's target calls when something has happened, of darc's commands for lldb."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _nobody() -> None:
 
 
 @dataclass
-class Listeners:
+class Callbacks:
     """Who is told of what becomes of the program."""
 
     failed: Callable[[Exception], None] = lambda error: None

@@ -1,4 +1,4 @@
-"""Whom gdb's target tells what has happened: darc's commands for gdb."""
+"""What gdb's target calls when something has happened, of darc's commands for gdb."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from darc.target.outcome import Outcome
 
 
 @dataclass
-class Listeners:
+class Callbacks:
     """Each does nothing until somebody sets it."""
 
     failed: Callable[[Exception], None] = lambda error: None
