@@ -14,8 +14,6 @@ import signal
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-import gdb
-
 from darc.code.architecture import Call, Detour
 from darc.code.processor import DETOURS, FLAGS, PROGRAM_COUNTER, STACK_POINTER, without_traps
 from darc.code.system_calls import SystemCall
@@ -24,12 +22,11 @@ from darc.debuggee.callmaker import CallMaker, Turns, able, has_stack
 from darc.model.errors import TargetError
 from darc.target.memory import Memory
 from darc.target.target import Passage, Region, Target
-from darc_gdb.threads import GdbThreads
+from darc_gdb.threads import GdbThreads, forget_registers
 from darc_gdb.tracee import Tracee, signal_of, was_sent
 
 _NONE = (1 << 64) - 1
 _STACK_SIZE = 16384
-_FORGET_REGISTERS = "maint flush register-cache"
 _NOT_KEPT = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT)
 """What no mask of signals keeps in the kernel: SIGSTOP is never blocked, SIGCONT takes away those
 that stop, and they it (signal(7))."""
@@ -75,10 +72,19 @@ class Detours:
         """See :meth:`darc.target.target.Target.admits_calls`."""
         now = pid, self._target.stop_number
         if self._admits_at != now:
-            filtered = [one for one in self._threads.ids() if procfs.is_filtered(pid, one)]
-            self._admits = all(_admits(Tracee(pid, thread)) for thread in filtered)
-            self._admits_at = now
+            self._admits, self._admits_at = self._admit(pid), now
         return self._admits
+
+    def _admit(self, pid: int) -> bool:
+        """Threads have the same filters as a rule: each is run once."""
+        found = set[bytes]()
+        for thread in self._threads.ids():
+            if procfs.is_filtered(pid, thread):
+                filters = Tracee(pid, thread).filters()
+                if filters is None:
+                    return False
+                found.update(filters)
+        return seccomp.admits(found)
 
     def system_call(self, place: int, number: int, arguments: Sequence[int]) -> int:
         """Makes a system call in a thread of the program; the others stay."""
@@ -136,11 +142,6 @@ class Detours:
         )
         stop = self._target.stop_number
         return self._turns.take(stop, ((one.tracee.thread, one) for one in found), make)
-
-
-def _admits(tracee: Tracee) -> bool:
-    filters = tracee.filters()
-    return filters is not None and seccomp.admits(filters)
 
 
 class _Stopped(NamedTuple):
@@ -242,7 +243,7 @@ class BesideGdb(CallMaker):
 
     def lead_back(self) -> None:
         if self._has_gone_on():
-            gdb.execute(_FORGET_REGISTERS, to_string=True)
+            forget_registers()
         else:
             self._tracee.set_mask(self._mask)
             self._tracee.set_registers(self.registers)

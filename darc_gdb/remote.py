@@ -21,12 +21,10 @@ from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import any_thread, begin_thread, own_thread
 from darc_gdb import ctrlc
 from darc_gdb.target import GdbTarget
-from darc_gdb.threads import assign
+from darc_gdb.threads import assign, forget_registers
 from kgdb.remote import Remote
 
 _PHYSICAL = "Qqemu.PhyMemMode:"
-
-_FORGET_REGISTERS = "maint flush register-cache"
 
 _STAY_IN = "breakpoint always-inserted"
 _PACKET_SIZES = ("remote memory-read-packet-size", "remote memory-write-packet-size")
@@ -202,7 +200,7 @@ class GdbRemote(Remote):
     def _set_at_once(self, values: Mapping[str, int]) -> bool:
         """By gdb's own packets of all registers, which it sends where a stub knows none of one.
         Whether they could be: what is read there is what gdb has."""
-        gdb.execute(_FORGET_REGISTERS, to_string=True)
+        forget_registers()
         known = {name: self.register(name) for name in _PLACES}  # of gdb's thread, from now on
         found = re.search(r'received: "((?:[0-9a-f]{2})+)"', self._answer("g"))
         if found is None or not values.keys() <= _PLACES.keys():
@@ -217,7 +215,7 @@ class GdbRemote(Remote):
         try:
             return self._ask(f"G{raw.hex()}")
         finally:
-            gdb.execute(_FORGET_REGISTERS, to_string=True)
+            forget_registers()
 
     @contextlib.contextmanager
     def physical(self) -> Iterator[bool]:

@@ -114,6 +114,11 @@ def tid(thread: gdb.InferiorThread) -> int:
     return int(lwp or other or pid)
 
 
+def forget_registers() -> None:
+    """gdb knows no register of any thread any more: they were changed without it."""
+    gdb.execute("maint flush register-cache", to_string=True)
+
+
 _VALUE = "_darc_value"
 
 
