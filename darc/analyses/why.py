@@ -10,7 +10,6 @@ from collections import Counter
 from darc.analyses.analysis import Step, Subject
 from darc.analyses.functionset import FunctionProfiles
 from darc.analyses.rootcauses import RootCauses
-from darc.collectors.manyduties import that_times_sets
 from darc.model.ftree import Function
 from darc.model.status import Status
 from darc.search.descent import end_where_it_is, ended_paths
@@ -70,9 +69,9 @@ class SuspectProfiles(FunctionProfiles):
         limit: float,
     ) -> None:
         every = max(_LEAST_INTERVAL, limit / _INTERVALS)
-        timed = that_times_sets(subject.collector)
-        assert timed is not None
-        self._busy = timed.busy_seconds
+        self._first_seen: tuple[float, float] | None = None
+        """For how long its threads had something to do, and the program ran, in seconds, when it
+        was first seen to run with its functions timed."""
         super().__init__(subject, seconds=limit, every=every)
         self._limit = limit
         self._next_asked = min(FIRST_SECONDS, limit)
@@ -109,12 +108,14 @@ class SuspectProfiles(FunctionProfiles):
     def _collect(self) -> None:
         before = self._known.busy
         super()._collect()
-        seconds, busy = self._clock.ran, self._set.busy_seconds - self._busy
+        busy, seconds = self._since_first()
         known = before if busy <= 0 or not seconds else busy / seconds  # none of it at its end
         self._known = dataclasses.replace(self._known, busy=known)
 
     def look(self) -> float:
         wait = super().look()
+        if self._first_seen is None and self._clock.goes:
+            self._first_seen = self._set.busy_seconds, self._clock.ran
         seconds = self._clock.seconds
         if not self._set.is_in or not self._clock.goes or self._is_decided:
             return wait
@@ -144,11 +145,17 @@ class SuspectProfiles(FunctionProfiles):
             self._looks += 1
             self._places.update(self._set.under_way())
 
+    def _since_first(self) -> tuple[float, float]:
+        """For how long its threads had something to do, and the program ran, since."""
+        if self._first_seen is None:
+            return 0.0, 0.0
+        busy, ran = self._first_seen
+        return self._set.busy_seconds - busy, self._clock.ran - ran
+
     def _works_elsewhere(self, most: int) -> bool:
         """Whether the program has work, and not even at the limit any of these functions will have
         been called often enough, of which none was more often than ``most`` times."""
-        seconds, ran = self._clock.seconds, self._clock.ran
-        busy = self._set.busy_seconds - self._busy
+        seconds, (busy, ran) = self._clock.seconds, self._since_first()
         is_at_work = busy >= (_AT_WORK if most else _AT_WORK_ELSEWHERE) * ran
         return most * self._limit < LEAST_TO_JUDGE * seconds and is_at_work
 

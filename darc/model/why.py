@@ -10,7 +10,7 @@ from typing import ClassVar
 from darc.model.ftree import Cause, Fnode, Function, RootCausePath
 from darc.model.functionprofile import FunctionProfile
 from darc.model.part import Part
-from darc.model.peaks import PeakRange
+from darc.model.peaks import LAST_PEAK, PeakRange
 from darc.model.profile import time_above
 from darc.model.snapshot import Snapshot
 
@@ -35,7 +35,7 @@ class Suspect:
 
     row: FunctionProfile
     peak: PeakRange
-    """Its slow calls: those of this peak."""
+    """Its slow calls: those of this peak, or of its tail (:attr:`is_tail`)."""
     slow: int
     """How many they are."""
     seconds: float
@@ -43,7 +43,7 @@ class Suspect:
     slow_mean: float
     """What they take, in cycles, as far as bins tell,"""
     fast_mean: float
-    """and what those of the fastest peak do."""
+    """and what those of the fastest peak do, or most calls, where it is a tail."""
     share: float
     """What its slow calls take beyond the fast ones, by what one thread has of time: above 1 where
     several threads call it."""
@@ -58,6 +58,25 @@ class Suspect:
         return self.row.function.name
 
     @property
+    def is_tail(self) -> bool:
+        """Whether its slow calls make no peak: no valley parts them from the others."""
+        return self.peak.number is None
+
+    @property
+    def threshold(self) -> int:
+        """From how many cycles on calls are slow."""
+        return self.row.profile.low(self.peak.first_bin)
+
+    @property
+    def typed_peak(self) -> str:
+        """Its slow calls, as one types them."""
+        if self.is_tail:
+            return f">{time_above(self.threshold / self.row.profile.hz)}"
+        if self.peak.last_bin is None:
+            return LAST_PEAK
+        return f"{self.peak.first_bin}-{self.peak.last_bin}"
+
+    @property
     def gap(self) -> int:
         """How many bins right before the peak have no call at all."""
         before = [number for number in self.row.profile.bins if number < self.peak.first_bin]
@@ -70,26 +89,6 @@ class Suspect:
         spare = min(self.gap // 2, _SPARE_BINS)
         first, end = (self.peak.first_bin - spare) * resolution, self.peak.last_bin
         return f"{first}-{last if end is None else (end + 1) * resolution - 1}"
-
-
-@dataclass(frozen=True)
-class Tail:
-    """A function some of whose calls take far longer than others, though no valley parts them."""
-
-    row: FunctionProfile
-    slow: int
-    """How many do."""
-    median: float
-    """What most take, in cycles, as far as bins tell."""
-    threshold: int
-    """From how many cycles on those take that do."""
-    share: float
-    """What they take beyond the median, by what one thread has of time."""
-
-    @property
-    def peak(self) -> str:
-        """Them, as one types it."""
-        return f">{time_above(self.threshold / self.row.profile.hz)}"
 
 
 @dataclass(frozen=True)
@@ -110,6 +109,13 @@ class Answer:
     spent_alike: float = 1.0
     """Of the kept calls that say what the paths' last functions spent their own time in, the part
     that says what the causes do."""
+
+    @property
+    def doubt(self) -> str | None:
+        """That it may wait for work, where nobody can tell."""
+        if self.handed is None:
+            return None
+        return f"whether it waits in {self.handed} for its next work, nobody can tell"
 
     @property
     def paths(self) -> tuple[RootCausePath, ...]:
@@ -217,8 +223,9 @@ class Why(Part):
     """Whether ``--max-time`` left it less than what was asked for."""
     open: tuple[Suspect, ...] = ()
     """Those that nobody came to look into."""
-    tail: Tail | None = None
-    """Where nothing stands out: what has the longest tail, in no peak of its own."""
+    tail: Suspect | None = None
+    """What has the longest tail, in no peak of its own, and was not looked into: where nothing
+    stands out, or where that delays far more than the first answer."""
     stops: int = 0
     """So often the program stood still for it, over all its steps,"""
     stopped_seconds: float = 0.0

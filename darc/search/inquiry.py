@@ -21,8 +21,8 @@ from darc.search.suspects import (
     choice,
     held_up,
     is_disturbed,
-    longest_tail,
     suspects,
+    tails,
     usual,
     without,
 )
@@ -140,7 +140,8 @@ class Inquiry:
 
     def _choice(self) -> Suspect | None:
         """Whom to look into now."""
-        suspect = choice(self.known, self._is_seen)
+        told = [one.suspect for one in self._answers if one.paths and one.idle is None]
+        suspect = choice(self.known, self._is_seen, told)
         heard = any(one.idle is None for one in self._answers)
         if suspect is None and self._answers and not heard:
             return held_up(self.known, self._is_seen)
@@ -187,10 +188,9 @@ class Inquiry:
     @property
     def told_of(self) -> list[Function]:
         """The functions that the user may be told to look into."""
-        tail = longest_tail(self.known)
         found = [one.row.function for one in suspects(self.known)[:_MOST_SPELLED]]
         found += [one.row.function for one, _ in self._usual.values()][:_MOST_SPELLED]
-        return found if tail is None else [*found, tail.row.function]
+        return found + [one.row.function for one in tails(self.known)[:_MOST_SPELLED]]
 
     @property
     def best(self) -> Answer | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, zip_longest
 
 from darc.model.ftree import Function
@@ -23,7 +23,7 @@ from darc.model.peaks import Peak, PeakRange
 from darc.model.profile import Profile
 from darc.model.shares import SLIGHT
 from darc.model.slices import less
-from darc.model.why import Suspect, Tail
+from darc.model.why import Suspect
 
 LEAST_TO_JUDGE = 100
 """Calls, of which"""
@@ -88,7 +88,14 @@ _ENOUGH_SLOW = 3 * LEAST_SLOW
 """Slow calls after which a function is known well enough, in both halves of the time."""
 
 _FAR = 3
-"""Octaves between the median and calls that take far longer."""
+"""Octaves between the median and calls that take far longer: those of a tail."""
+
+_LARGE = 0.25
+"""Of what the program has to do: a tail that takes so much is looked into where nothing else stands
+out. Latencies are spread out for many a reason that nobody would call slow."""
+
+_WAITS_MOSTLY = 2.0
+"""Times as long as the program has something to do, in all."""
 
 _CHEAP = 0.1
 """Of what slow calls take more than fast ones do: so much may the probe of their function take,"""
@@ -115,43 +122,47 @@ def _least_share(known: FunctionSet) -> float:
     return LEAST_SHARE if known.busy is None else max(_LEAST_OF_ALL, LEAST_SHARE * known.busy)
 
 
-def longest_tail(known: FunctionSet) -> Tail | None:
+def longest_tail(
+    known: FunctionSet, is_out: Callable[[Function], bool] = lambda function: False
+) -> Suspect | None:
     """The function that matters most by its calls of eight times the median and more, of those
-    that no valley parts from the others, as a disk's latency is spread. What takes longer in all
-    than the program computes waits for the most part, mostly for work: it is none of them."""
+    that are not out, where no valley parts these from the others, as a disk's latency is spread.
+    What takes far longer in all than the program has something to do waits for the most part,
+    mostly for work: it is none of them."""
+    return first_of(without(tails(known), is_out))
+
+
+def _own_tail(
+    known: FunctionSet, is_out: Callable[[Function], bool], least: int = LEAST_SLOW
+) -> Suspect | None:
+    """The same, by ``least`` such calls, of those that are not only disturbed, as all are."""
+    return first_of(_undisturbed(known, without(tails(known, least), is_out)))
+
+
+def tails(known: FunctionSet, least: int = LEAST_SLOW) -> tuple[Suspect, ...]:
+    """Functions by ``least`` calls that take far longer than most, the longest delay first."""
     share = _least_share(known)
-    found = [
-        (tail, delay)
-        for row in known.rows
-        if row.profile.total <= (known.busy or 1.0) * row.profile.hz * known.seconds_of(row)
-        for tail, delay in _tail(row, known.seconds_of(row), share)
-    ]
-    longest = max((delay for _, delay in found), default=0.0)
-    near = [tail for tail, delay in found if delay >= OF_LARGEST * longest]
-    return max(near, key=lambda tail: tail.row.profile.total, default=None)
+    found = []
+    for row in known.rows:
+        seconds = known.seconds_of(row)
+        does = (known.busy or 1.0) * row.profile.hz * seconds
+        if row.profile.total <= _WAITS_MOSTLY * does:
+            found.append(_tail(row, seconds, least, share))
+    return tuple(sorted((s for s in found if s is not None), key=lambda s: -s.delay))
 
 
-def _tail(row: FunctionProfile, seconds: float, least_share: float) -> Iterator[tuple[Tail, float]]:
-    """Its tail, if it has one, with the delay of that, as suspects have it."""
+def _tail(row: FunctionProfile, seconds: float, least: int, least_share: float) -> Suspect | None:
     profile = row.profile
-    if is_sleep(row.function) or profile.count < LEAST_TO_JUDGE or seconds <= 0:
-        return
+    if not _can_be_judged(row, seconds):
+        return None
     middle = _median_bin(profile)
     first = middle + _FAR * profile.resolution
     far = {number: count for number, count in profile.bins.items() if number >= first}
-    slow, scale = sum(far.values()), _scale(profile)
-    if slow < LEAST_SLOW:
-        return
-    median = scale * profile.mean_cycles(middle)
-    beyond = {number: scale * profile.mean_cycles(number) for number in far}
-    excess = sum(count * (beyond[number] - median) for number, count in far.items())
-    share = excess / (profile.hz * seconds)
-    if share >= _enough(slow, profile, least_share):
-        squares = sum(count * beyond[number] ** 2 for number, count in far.items())
-        yield (
-            Tail(row=row, slow=slow, median=median, threshold=profile.low(first), share=share),
-            squares / seconds,
-        )
+    if sum(far.values()) < least:
+        return None
+    median = _scale(profile) * profile.mean_cycles(middle)
+    tail = _of_calls(row, seconds, PeakRange(None, first, None), far, median)
+    return tail if tail.share >= _enough(tail.slow, profile, least_share) else None
 
 
 def _median_bin(profile: Profile) -> int:
@@ -179,32 +190,46 @@ def _suspect(
     row: FunctionProfile, seconds: float, least: int, least_share: float = LEAST_SHARE
 ) -> Suspect | None:
     profile = row.profile
-    if is_sleep(row.function) or profile.count < LEAST_TO_JUDGE or seconds <= 0:
+    if not _can_be_judged(row, seconds):
         return None
     peak = _slow_peak(row, least)
     if peak is None:
         return None
     is_last = peak is row.peaks[-1]
     slow = _slow_calls(profile, peak, least, is_last=is_last)
-    calls = sum(slow.values())
-    scale = _scale(profile)
-    means = {number: scale * profile.mean_cycles(number) for number in slow}
-    fast_mean = scale * _mean(profile, _fast_peak(row, peak))
-    excess = sum(n * (means[b] - fast_mean) for b, n in slow.items())
-    share = excess / (profile.hz * seconds)
-    if calls * 2 > profile.count:
+    if sum(slow.values()) * 2 > profile.count:
         return None  # most calls are no exception
-    if share < _enough(calls, profile, least_share):
-        return None
+    last_bin = None if is_last else peak.last_bin
+    fast_mean = _scale(profile) * _mean(profile, _fast_peak(row, peak))
+    range_ = PeakRange(peak.number, peak.first_bin, last_bin)
+    found = _of_calls(row, seconds, range_, slow, fast_mean)
+    return found if found.share >= _enough(found.slow, profile, least_share) else None
+
+
+def _can_be_judged(row: FunctionProfile, seconds: float) -> bool:
+    return not is_sleep(row.function) and row.profile.count >= LEAST_TO_JUDGE and seconds > 0
+
+
+def _of_calls(
+    row: FunctionProfile,
+    seconds: float,
+    peak: PeakRange,
+    slow: Mapping[int, int],
+    fast_mean: float,
+) -> Suspect:
+    """A suspect by these ``slow`` calls, by bin, where others take ``fast_mean`` cycles."""
+    profile, calls, scale = row.profile, sum(slow.values()), _scale(row.profile)
+    means = {number: scale * profile.mean_cycles(number) for number in slow}
+    excess = sum(n * (means[b] - fast_mean) for b, n in slow.items())
     squares = sum(n * (means[b] ** 2 - fast_mean**2) for b, n in slow.items())
     return Suspect(
         row=row,
-        peak=PeakRange(peak.number, peak.first_bin, None if is_last else peak.last_bin),
+        peak=peak,
         slow=calls,
         seconds=seconds,
         slow_mean=sum(count * means[number] for number, count in slow.items()) / calls,
         fast_mean=fast_mean,
-        share=share,
+        share=excess / (profile.hz * seconds),
         delay=squares / (2 * profile.hz**2 * seconds),
     )
 
@@ -308,11 +333,26 @@ def first_of(found: Sequence[Suspect]) -> Suspect | None:
     )
 
 
-def choice(known: FunctionSet, is_out: Callable[[Function], bool]) -> Suspect | None:
+def choice(
+    known: FunctionSet, is_out: Callable[[Function], bool], told: Sequence[Suspect] = ()
+) -> Suspect | None:
     """Whom to look into first, of those that are not out. Functions that are only disturbed, as all
-    are, come last, unless what the others mean to anybody is slight beside that."""
+    are, come last, unless what the others mean to anybody is slight beside that. What all of them
+    mean may be slight beside a tail: that comes first then, unless it is slight beside what is
+    ``told`` already."""
     found = without(suspects(known), is_out)
-    return first_of(_undisturbed(known, found) or found)
+    first = first_of(_undisturbed(known, found) or found)
+    tail = _own_tail(known, is_out)
+    if tail is None or any(not outweighs(tail, one) for one in told):
+        return first
+    if first is None:
+        return tail if tail.share >= _LARGE * (known.busy or 1.0) else None
+    return tail if outweighs(tail, first) else first
+
+
+def outweighs(tail: Suspect, found: Suspect) -> bool:
+    """Whether what was ``found`` is slight beside a tail."""
+    return found.delay * SLIGHT < tail.delay
 
 
 def _undisturbed(known: FunctionSet, found: Sequence[Suspect]) -> list[Suspect]:
@@ -338,7 +378,10 @@ def may_follow(known: FunctionSet, chosen: Suspect) -> bool:
     """Whether another function would be chosen before that one if its slow calls were some more."""
     found = [one for one in suspects(known, _BUDDING) if one.slow < LEAST_SLOW]
     first = first_of([one for one in found if not is_disturbed(known, one)])
-    return first is not None and first.delay > chosen.delay
+    tail = _own_tail(known, lambda function: function == chosen.row.function, _BUDDING)
+    return (first is not None and first.delay > chosen.delay) or (
+        tail is not None and tail.slow < LEAST_SLOW and outweighs(tail, chosen)
+    )
 
 
 def is_disturbed(known: FunctionSet, suspect: Suspect) -> bool:

@@ -23,6 +23,7 @@ from darc.search.suspects import (
     are_alike,
     is_disturbed,
     longest_tail,
+    outweighs,
     suspects,
 )
 
@@ -81,13 +82,17 @@ class Evidence:
     @functools.cached_property
     def open(self) -> tuple[Suspect, ...]:
         """Suspects that are slow by themselves, and that no search was for."""
-        looked = {one.suspect.row.function.address for one in (*self.ranked, *self.idle)}
-        looked |= self.seen | self.usual.keys()
         return tuple(
             one
             for one in suspects(self.known)
-            if one.row.function.address not in looked and not is_disturbed(self.known, one)
+            if one.row.function.address not in self._looked and not is_disturbed(self.known, one)
         )
+
+    @functools.cached_property
+    def _looked(self) -> AbstractSet[int]:
+        """Addresses of functions that need no search of their own, or had one, or the usual."""
+        looked = {one.suspect.row.function.address for one in (*self.ranked, *self.idle)}
+        return looked | self.seen | self.usual.keys()
 
     def why(self) -> Why:
         """What is made of that."""
@@ -108,11 +113,21 @@ class Evidence:
             is_sure=is_sure,
             reasons=tuple(reasons),
             open=self.open[:MOST_ANSWERS],
-            tail=longest_tail(known) if verdict in (Verdict.NOTHING, Verdict.WAITS) else None,
+            tail=self._tail(verdict),
             has_ended=self.has_ended,
             idle=tuple((o.suspect, o.idle) for o in self.idle if o.idle is not None),
             usual=tuple(usual[:MOST_ANSWERS]),
         )
+
+    def _tail(self, verdict: Verdict) -> Suspect | None:
+        """See :attr:`Why.tail`."""
+        if verdict is Verdict.UNKNOWN:
+            return None
+        out = self._looked | self._out
+        tail = longest_tail(self.known, lambda function: function.address in out)
+        if tail is not None and verdict is Verdict.FOUND:
+            return tail if outweighs(tail, self.ranked[0].suspect) else None
+        return tail
 
     def _verdict(self) -> tuple[Verdict, list[str]]:
         """And why it is no better one."""
@@ -170,8 +185,10 @@ class Evidence:
         ]
         if slower:
             doubts.append(f"longer delays, and why was not known by then: {', '.join(slower)}")
-        if first.handed is not None:
-            doubts.append(f"whether it waits in {first.handed} for its next work, nobody can tell")
+        if (tail := self._tail(Verdict.FOUND)) is not None:
+            doubts.append(f"a longer delay, as a long tail, was not looked into: {tail.name}")
+        if first.doubt is not None:
+            doubts.append(first.doubt)
         kept = None if first.found is None else first.found.ops
         is_watched = kept is not None and any(op.off is not None for op in kept.ops)
         doubts += [

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
-from darc.model.ftree import Cause, Function, RootCausePath
-from darc.model.peaks import LAST_PEAK
+from darc.model.ftree import Cause, RootCausePath
 from darc.model.profile import format_cycles
 from darc.model.shares import explain
 from darc.model.snapshot import Snapshot
 from darc.model.status import EndedBy
 from darc.model.waits import over_paths
-from darc.model.why import Answer, Suspect, Tail, Verdict, Why
+from darc.model.why import Answer, Suspect, Verdict, Why
 from darc.views.setview import making_told
 from darc.views.treeview import Show, decided, ending_text
 from darc.views.waitsview import (
@@ -54,11 +53,11 @@ def draw_why(
     for number, one in enumerate(known.answers, 1):
         yield from _answer(number, one, show=show, note=note, path_text=path_text)
         if known.is_over and not one.paths:
-            command = _start(known, one.suspect.row.function, _peak(one.suspect))
+            command = _start(known, one.suspect)
             yield Text(f"  {command} looks longer into that")
     for suspect in known.open:
         yield Text(_slow(suspect, show), "bold")
-        yield Text(f"  not looked into: {_start(known, suspect.row.function, _peak(suspect))}")
+        yield Text(f"  not looked into: {_start(known, suspect)}")
     for suspect, wait in known.idle:
         how = "as in 1" if _waits_there(known, wait) else "as for its next work"
         why = f"waits in {show(wait)}, {how}"
@@ -92,27 +91,27 @@ def _who_had(one: Answer) -> str:
     return "its CPU quota was used up" if is_quota else "others had the processor"
 
 
-def _start(known: Why, function: Function, peak: str) -> str:
-    """The command that looks into slow calls of a function, in quotes, as it is to be typed."""
-    spelled = known.spelled.get(function.address, function.name)
-    return f"'darc start {typed(spelled)} --peak {peak}'"
+def _start(known: Why, suspect: Suspect) -> str:
+    """The command that looks into the slow calls of a suspect, in quotes, as it is to be typed."""
+    spelled = known.spelled.get(suspect.row.function.address, suspect.name)
+    return f"'darc start {typed(spelled)} --peak {suspect.typed_peak}'"
 
 
-def _tail(known: Why, tail: Tail, show: Show) -> Iterator[Text]:
-    profile, name = tail.row.profile, show(tail.row.function.name)
-    median = format_cycles(tail.median, profile.hz)
+def _tail(known: Why, tail: Suspect, show: Show) -> Iterator[Text]:
+    profile, name = tail.row.profile, show(tail.name)
+    median = format_cycles(tail.fast_mean, profile.hz)
     yield Text(
         f"  {name} has no slow peak, but a long tail: {tail.slow} of {calls_text(profile.count)} "
         f"take eight times as long as most and more, not {median}"
     )
-    yield Text(f"    {_start(known, tail.row.function, tail.peak)} looks into these")
+    yield Text(f"    {_start(known, tail)} looks into these")
 
 
 def _left_out(known: Why, suspect: Suspect, why: str, show: Show) -> Iterator[Text]:
     name = show(suspect.name)
     yield Text(f"  left out: {name} {why}")
     if known.verdict is not Verdict.FOUND:
-        command = _start(known, suspect.row.function, _peak(suspect))
+        command = _start(known, suspect)
         yield Text(f"    {command} looks into it all the same")
 
 
@@ -148,6 +147,8 @@ def _answer(
             names = way([show(node.function.name) for node in so_far])
             yield Text(f"  so far it is in {names}")
     yield from _waits(found, show)
+    if one.doubt is not None and number > 1:  # that of the first one is told below
+        yield Text(f"    {note(one.doubt)}")
 
 
 def _slow(suspect: Suspect, show: Show) -> str:
@@ -155,17 +156,11 @@ def _slow(suspect: Suspect, show: Show) -> str:
     slow, fast = (
         format_cycles(cycles, profile.hz) for cycles in (suspect.slow_mean, suspect.fast_mean)
     )
+    how = "take eight times as long as most and more, " if suspect.is_tail else "take "
     return (
-        f"{show(suspect.name)}: {suspect.slow} of {calls_text(profile.count)} take about {slow}, "
+        f"{show(suspect.name)}: {suspect.slow} of {calls_text(profile.count)} {how}about {slow}, "
         f"not {fast}: {100 * suspect.share:.0f} % of a thread's time"
     )
-
-
-def _peak(suspect: Suspect) -> str:
-    """Its slow peak, as one types it."""
-    if suspect.peak.last_bin is None:
-        return LAST_PEAK
-    return f"{suspect.peak.first_bin}-{suspect.peak.last_bin}"
 
 
 def _waits(found: Snapshot, show: Show) -> Iterator[Text]:

@@ -80,6 +80,18 @@ def test_the_slow_function_and_its_cause(tmp_path: Path) -> None:
 
 
 @IN_LLDB_AT_NIGHT
+def test_a_long_tail_comes_before_a_slow_peak_that_nobody_waits_for(tmp_path: Path) -> None:
+    """A few large requests take half of the time, without a valley before them."""
+    done = debug(tmp_path, build("spread"), ("4000000",), [MOST, "run", REPORT, "kill", EXIT])
+    found = why(done)
+    assert found["verdict"] == "found", done.gdb
+    first = found["answers"][0]
+    assert first["function"] in ("serve", "compress"), done.gdb
+    assert first["last_bin"] is None
+    assert all(path[-1] == "compress" for path in paths(first)), done.gdb
+
+
+@IN_LLDB_AT_NIGHT
 def test_a_program_that_works_in_a_library(tmp_path: Path) -> None:
     """None of its own functions is called again: the library's are timed that it is found in."""
     program, args = build("abroad"), ("4000000",)

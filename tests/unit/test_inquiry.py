@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from darc.model.ftree import Cause, Ending, Fnode, RootCausePath
 from darc.model.functionset import FunctionSet
 from darc.model.parameters import Parameters, Probes
+from darc.model.part import parts_of
+from darc.model.profile import OCTAVES
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.model.why import Answer, Verdict
 from darc.search.inquiry import Elsewhere, Inquiry, Search
+from darc.search.suspects import suspects
+from darc.views.exporters.text import status
+from darc.views.style import Style
 from tests.unit.sets import function, of, row
 
 SLOW = {10: 1000, 11: 200, 24: 30}
@@ -76,3 +83,75 @@ def test_where_the_work_is_elsewhere_is_asked_once() -> None:
     assert inquiry.next(12.0) == Elsewhere((4096,))
     inquiry.profiled(nothing, (8192,))
     assert inquiry.next(12.0) is None
+
+
+TAIL = {15: 800, 16: 2000, 17: 900, 18: 400, 19: 200, 20: 100, 21: 50, 22: 40, 23: 30}
+"""Of 100 µs as a rule, and up to 12 ms, without a valley: they take half of a thread's time."""
+SENDS = row("send_out", {7: 14_000, 14: 6000})
+"""6,000 calls of 25 µs: 7 % of a thread's time, which nobody waits for."""
+
+
+def test_a_slow_peak_that_is_slight_beside_a_tail_comes_behind_it() -> None:
+    queue = row("next_job", {14: 1500, 15: 1500, 16: 700, 17: 800, 18: 300, 19: 50})
+    known = of(SENDS, row("process_request", TAIL), queue)
+    assert [one.name for one in suspects(known)] == ["send_out"]
+    inquiry = Inquiry(Parameters())
+    inquiry.profiled(known, None)
+    first = inquiry.next(12.0)
+    assert isinstance(first, Search)
+    assert (first.suspect.name, first.suspect.is_tail) == ("process_request", True)
+    assert first.parameters.peak == f"19-{OCTAVES}"
+    inquiry.answered(*found(first))
+    second = inquiry.next(12.0)
+    assert isinstance(second, Search), "the tail of next_job is slight beside what is told already"
+    assert second.suspect.name == "send_out"
+    inquiry.answered(*found(second))
+    assert inquiry.next(6.0) is None
+    why = inquiry.evidence(None, None, has_ended=False).why()
+    assert [one.suspect.name for one in why.answers] == ["process_request", "send_out"]
+    assert why.tail is None
+    shown = Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(why))
+    assert (
+        "process_request: 420 of 4520 calls take eight times as long as most and more, about 2.6ms"
+        in status(shown, Style())
+    )
+
+
+def test_where_it_was_not_looked_into_the_answer_is_not_sure() -> None:
+    known = of(SENDS, row("process_request", TAIL), every=0.5)
+    inquiry = Inquiry(Parameters())
+    inquiry.profiled(known, None)
+    trifle = next(one for one in suspects(known))
+    inquiry.answered(*found(Search(trifle, Parameters())))
+    why = inquiry.evidence(None, None, has_ended=True).why()
+    assert why.verdict is Verdict.FOUND
+    assert not why.is_sure
+    assert "a longer delay, as a long tail, was not looked into: process_request" in why.reasons
+    shown = Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(why))
+    assert "'darc start process_request --peak >600us' looks into these" in status(shown, Style())
+
+
+def test_a_tail_is_looked_into_by_itself_where_it_takes_much_of_the_time() -> None:
+    inquiry = Inquiry(Parameters())
+    inquiry.profiled(of(row("process_request", TAIL)), None)
+    step = inquiry.next(12.0)
+    assert isinstance(step, Search)
+    assert step.suspect.is_tail
+    busy = dataclasses.replace(of(row("process_request", TAIL)), busy=4.0)
+    inquiry = Inquiry(Parameters())
+    inquiry.profiled(busy, None)
+    assert inquiry.next(12.0) is None, "of four threads that have work"
+
+
+def test_each_answer_says_that_it_may_wait_for_work() -> None:
+    inquiry = begun()
+    for name in ("log_line", "serve"):
+        step = inquiry.next(12.0)
+        assert isinstance(step, Search)
+        answer, root = found(step)
+        handed = "pthread_cond_wait" if name == "serve" else None
+        inquiry.answered(dataclasses.replace(answer, handed=handed), root)
+    why = inquiry.evidence(None, None, has_ended=False).why()
+    text = status(Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(why)), Style())
+    told = "    whether it waits in pthread_cond_wait for its next work, nobody can tell\n"
+    assert text.index("\n2 serve") < text.index(told)

@@ -1138,6 +1138,16 @@ def test_it_is_not_where_most_wait_or_where_it_takes_next_to_nothing() -> None:
     assert longest_tail(of(row("usleep", TAIL))) is None
 
 
+def test_one_with_few_calls_as_yet_is_worth_a_wait() -> None:
+    few = {14: 3000, 15: 100, 16: 30, 17: 6, 18: 3, 19: 2, 20: 2, 21: 1, 22: 1, 23: 1, 24: 3}
+    known = of(row("send_out", {7: 14_000, 14: 6000}), row("request", few))
+    found = choice(known, lambda function: False)
+    assert found is not None
+    assert found.name == "send_out"
+    assert may_follow(known, found)
+    assert not may_follow(of(row("send_out", {7: 14_000, 14: 6000})), found)
+
+
 def test_a_program_that_ends_early_is_asked_for_less_time() -> None:
     known = of(row("plain", {10: 5000}))
     pursuit = WhyPursuit(30.0, Parameters())

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from darc.model.functionprofile import FunctionProfile
 from darc.model.snapshot import Snapshot
-from darc.model.why import Answer, Suspect, Tail, Why
+from darc.model.why import Answer, Suspect, Why
 from darc.saved.sets import function_to_json
 from darc.views.jsonvalues import path_to_json, waits_to_json
 from darc.views.parts.part import PartView
@@ -67,10 +67,10 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
     }
 
 
-def _tail(tail: Tail) -> dict[str, Any]:
+def _tail(tail: Suspect) -> dict[str, Any]:
     return {
         **_slow(tail.row, tail.slow),
-        "median": round(tail.median),
+        "median": round(tail.fast_mean),
         "threshold": tail.threshold,
         "share": round(tail.share, 4),
     }
