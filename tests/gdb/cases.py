@@ -16,6 +16,7 @@ PEAKS = {
     "loop": "14-20",
     "mixture": ">1ms",
     "plugin": ">300us",
+    "spread": ">1ms",
     "threads": ">700us",
 }
 """Peaks are given by latency, well between the modes: what noise adds to the profile does not
