@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,18 +14,20 @@ from darc.code.lookup import Lookup
 from darc.code.midway import why_none
 from darc.code.modules import Module, load_image
 from darc.code.program import Program
-from darc.code.spelling import address_of, split_offset, split_spec
+from darc.code.spelling import address_of, ambiguous, fitting, split_offset, split_spec
 from darc.collectors.collector import Way
 from darc.collectors.finder import Finder
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.duties import HasCode
 from darc.model.errors import (
+    AmbiguousError,
     DarcError,
     NotFoundError,
     UnsupportedError,
     UsageError,
 )
 from darc.model.ftree import Function
+from darc.model.functionprofile import FunctionProfile
 from darc.model.parameters import Parameters
 from darc.model.part import Part
 from darc.saved import refit
@@ -244,6 +246,21 @@ def _has_code(module: Module, address: int) -> bool:
     segment = module.image.segment_of(address)
     is_code = segment is not None and segment.executable
     return is_code and why_none(module.image, address) is None
+
+
+def rows_called(rows: Sequence[FunctionProfile], typed: str) -> list[FunctionProfile]:
+    """Those of the function that is typed by its name, as a search for it would take it: several
+    where several modules have it.
+
+    Raises:
+        AmbiguousError: functions of different names are meant.
+    """
+    meant = fitting(typed, [one.function.symbol for one in rows])
+    found = [one for one in rows if one.function.symbol in meant]
+    names = {one.function.name for one in found}
+    if len(names) > 1:
+        raise AmbiguousError(ambiguous(typed, names))
+    return found
 
 
 def spelled(lookup: Lookup, found: Function) -> str:

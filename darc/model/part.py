@@ -39,6 +39,11 @@ class Part:
         """Those of the functions that are called by numbers, from 1 on; ``None``: it has none."""
         return None
 
+    @property
+    def named(self) -> tuple[FunctionProfile, ...]:
+        """Those of all functions that it names, with a number or without."""
+        return self.profiles or ()
+
     def with_row_alone(self, row: FunctionProfile) -> Self:
         """It, where of all :attr:`profiles` that one is shown."""
         del row

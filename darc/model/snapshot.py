@@ -157,5 +157,16 @@ class Snapshot:
     @property
     def profiles(self) -> tuple[FunctionProfile, ...] | None:
         """Those that users call by numbers, of the last part that has some; ``None``: none has."""
-        known = (part.profiles for part in reversed(list(self.parts.values())))
-        return next((profiles for profiles in known if profiles is not None), None)
+        part = self._numbering
+        return None if part is None else part.profiles
+
+    @property
+    def named(self) -> tuple[FunctionProfile, ...]:
+        """Those of all functions that the same part names."""
+        part = self._numbering
+        return () if part is None else part.named
+
+    @property
+    def _numbering(self) -> Part | None:
+        parts = reversed(list(self.parts.values()))
+        return next((part for part in parts if part.profiles is not None), None)

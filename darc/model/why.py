@@ -260,5 +260,11 @@ class Why(Part):
         return tuple(one.suspect.row for one in self.answers)
 
     @property
+    def named(self) -> tuple[FunctionProfile, ...]:
+        left_out = (suspect for suspect, _ in (*self.idle, *self.usual))
+        tail = () if self.tail is None else (self.tail,)
+        return (*self.profiles, *(one.row for one in (*self.open, *left_out, *tail)))
+
+    @property
     def why_no_answer(self) -> str | None:
         return None if self.verdict is Verdict.FOUND else self.verdict.value

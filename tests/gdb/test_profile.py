@@ -73,8 +73,9 @@ def test_every_call_of_every_function(tmp_path: Path) -> None:
     assert reasons["_start"]
 
 
-def test_where_to_look_and_then_why(tmp_path: Path) -> None:
-    """The table; its rows by their numbers; and the program's code is its own again."""
+@pytest.mark.parametrize("first", ["1", "handle"])
+def test_where_to_look_and_then_why(tmp_path: Path, first: str) -> None:
+    """The table; its rows by their numbers or names; and the program's code is its own again."""
     commands = [
         "darc profile handle flush 'write_*' --time 1s",
         "run",
@@ -86,7 +87,7 @@ def test_where_to_look_and_then_why(tmp_path: Path) -> None:
         "darc save set.json",
         attempt("darc resume set.json"),
         mark("start"),
-        "darc start 1 --peak last --start-ops 2000 --decision-ops 5",
+        f"darc start {first} --peak last --start-ops 2000 --decision-ops 5",
         "continue",
         mark("end"),
         attempt("darc histogram 2"),

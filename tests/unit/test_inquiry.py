@@ -129,6 +129,8 @@ def test_where_it_was_not_looked_into_the_answer_is_not_sure() -> None:
     assert "a longer delay, as a long tail, was not looked into: process_request" in why.reasons
     shown = Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(why))
     assert "'darc start process_request --peak >600us' looks into these" in status(shown, Style())
+    assert [one.function.name for one in shown.named] == ["send_out", "process_request"]
+    assert [one.function.name for one in shown.profiles or ()] == ["send_out"]
 
 
 def test_a_tail_is_looked_into_by_itself_where_it_takes_much_of_the_time() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any
 
 from darc.analyses.rootcauses import RootCauses
 from darc.app.commands.command import Actions, Command, Option, Parsed
-from darc.app.finding import Request, spelled
+from darc.app.finding import Request, rows_called, spelled
 from darc.app.options import (
     START_OPTIONS,
     Typed,
@@ -18,7 +19,7 @@ from darc.app.options import (
     parse_start_options,
 )
 from darc.app.parameters import Parameter
-from darc.model.errors import UsageError
+from darc.model.errors import AmbiguousError, UsageError
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
 from darc.model.parameters import AUTO_START_OPS, Parameters
@@ -54,18 +55,29 @@ def parameters_of(
 def _start(app: Actions, parsed: Parsed) -> None:
     (function,) = parsed.arguments
     parameters = parameters_of(app, parsed)
-    number = number_in(function)
+    shown, number = app.table(), number_in(function)
     if number is not None:
-        shown = app.table()
         found = _numbered(shown, number)
         row = None if shown is None else _row_of(shown, number)
         function = spelled(app.lookup(), found)
-        if row is not None:
-            parameters = as_profiled(parameters, row)
-            make = partial(RootCauses, profiled=row)
-            app.analyse(Request("start", function, parameters, make))
-            return
-    app.analyse(Request("start", function, parameters, RootCauses))
+    else:
+        row = None if shown is None else _row_called(shown, function, parameters)
+    if row is None:
+        app.analyse(Request("start", function, parameters, RootCauses))
+        return
+    make = partial(RootCauses, profiled=row)
+    app.analyse(Request("start", function, as_profiled(parameters, row), make))
+
+
+def _row_called(shown: Snapshot, function: str, parameters: Parameters) -> FunctionProfile | None:
+    """The profile of a function that is typed by its name, where it is known which one that is, and
+    has the peak that is wanted: a new profile may have one that this has not."""
+    with contextlib.suppress(AmbiguousError, UsageError):
+        rows = rows_called(shown.named, function)
+        if len(rows) == 1:
+            as_profiled(parameters, rows[0])
+            return rows[0]
+    return None
 
 
 def _row_of(shown: Snapshot, number: int) -> FunctionProfile | None:

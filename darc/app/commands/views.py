@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from darc.app.commands.command import Actions, Command, Parsed, no_arguments, style_of
+from darc.app.finding import rows_called
 from darc.app.options import Typed, number_in
-from darc.code.spelling import ambiguous, fitting
-from darc.model.errors import AmbiguousError, UsageError
+from darc.model.errors import UsageError
 from darc.model.functionprofile import FunctionProfile
 from darc.model.snapshot import Snapshot
 from darc.views import render
@@ -55,11 +55,8 @@ def _row(profiles: Sequence[FunctionProfile], typed: str) -> int | str:
     """Which one is typed: by its number, or by a name that a search for it would take, too."""
     if (number := number_in(typed)) is not None:
         return number
-    meant = fitting(typed, [one.function.symbol for one in profiles])
-    names = {one.function.name for one in profiles if one.function.symbol in meant}
-    if len(names) > 1:
-        raise AmbiguousError(ambiguous(typed, names))
-    return names.pop() if names else typed
+    rows = rows_called(profiles, typed)
+    return rows[0].function.name if rows else typed
 
 
 def _rows(app: Actions, prefix: str) -> list[str]:
