@@ -476,7 +476,7 @@ PROGRAMS = (
             _call("read"),
             _A_HOG,
         ),
-        module="redis-check-rdb",
+        module="redis-server",
     ),
     Program(
         name="nginx",

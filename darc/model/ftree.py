@@ -238,8 +238,10 @@ class Fnode:
       ``root_cause``, the counts, ``totals``, ``called``, ``decision``, ``end``;
     - what corrects a path that has ended, its ``end`` (:mod:`darc.analyses.corrections`,
       :mod:`darc.analyses.secondlook`, which takes ``state`` and ``decision`` back, too);
-    - what takes a saved session up (:mod:`darc.saved.refit`, :mod:`darc.saved.storage`): all of it;
-    - what asks for lines, the ``function`` and the ``site`` (:mod:`darc.code.source_lines`).
+    - what takes a saved session up (:mod:`darc.saved.refit`, :mod:`darc.saved.storage`): all of it.
+
+    What is shown is a copy, in a frozen :class:`~darc.model.snapshot.Snapshot`: there the source
+    lines are filled in, in ``function`` and ``site`` (:mod:`darc.code.source_lines`).
     """
 
     __slots__ = (

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from darc.code.program import Program
-from darc.code.source_lines import add_lines
+from darc.code.source_lines import SourceLines
 from darc.debuggee.duties import SeenBeside
 from darc.model.ftree import Fnode
 from darc.model.snapshot import ProgramFigures, Snapshot
@@ -41,6 +41,7 @@ class Account:
         self._program = program
         self._debuggee = debuggee
         self._root = root
+        self._lines = SourceLines(target, program)
         self._spec = spec
         self._figures = figures
         self.notes = list(notes)
@@ -74,16 +75,14 @@ class Account:
     ) -> Snapshot:
         """With what is ``known`` to the analysis all else that there is to tell: see
         :meth:`~darc.session.session.Session.snapshot`."""
-        if lines and known.ftree is self._root:
-            nodes = (node for path in known.paths for node in path.nodes)
-            add_lines(self._target, self._program, nodes)
-            add_lines(self._target, self._program, tree(self._root))
+        is_own, known = known.ftree is self._root, known.frozen()
+        if lines and is_own and known.ftree is not None:
+            self._lines.add(node for path in known.paths for node in path.nodes)
+            self._lines.add(tree(known.ftree))
         notes = [*self.notes, *self._session.collector.losses()]
         warnings = self._warnings(known, lines=lines)
         figures = self._figures.added_to(known.program, self._session.collector.hits)
         notes += [*warnings, *self._remarks(known, figures)]
-        if self._session.alive:
-            known = known.frozen()  # afterwards the tree stays as it is
         return dataclasses.replace(
             known,
             program=figures,

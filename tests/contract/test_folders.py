@@ -177,7 +177,7 @@ RULES: dict[str, tuple[Finds, list[str], tuple[str, ...]]] = {
     "asks the system": (asks, ENGINES, ()),
     "assigns to what is another's": (
         assigns_to_others,
-        [str(file) for file in python_files("kgdb")],
+        [str(file) for package in ("kgdb", "darc/views") for file in python_files(package)],
         (),
     ),
     "assigns by names that are values": (assigns_unseen, WHOLE, tuple(MARKERS)),
@@ -232,6 +232,7 @@ def test_nobody_else(rule: str) -> None:
         ("assigns to what is another's", "kgdb/debuggee.py", "program.cache = 1"),
         ("assigns to what is another's", "kgdb/debuggee.py", "self._target.patience += 1"),
         ("assigns to what is another's", "kgdb/image.py", "del self.image.bias"),
+        ("assigns to what is another's", "darc/views/render.py", "snapshot.ftree.maxcount = 1"),
         ("assigns to what is another's", "kgdb/image.py", "setattr(program, 'cache', 1)"),
         ("assigns by names that are values", "darc/app/app.py", "setattr(program, 'cache', 1)"),
         ("assigns by names that are values", "kgdb/image.py", "object.__setattr__(one, name, 1)"),
