@@ -142,7 +142,7 @@ class Inquiry:
         """Whom to look into now."""
         told = [one.suspect for one in self._answers if one.paths and one.idle is None]
         suspect = choice(self.known, self._is_seen, told)
-        heard = any(one.idle is None for one in self._answers)
+        heard = any(one.idle is None and one.handed is None for one in self._answers)
         if suspect is None and self._answers and not heard:
             return held_up(self.known, self._is_seen)
         if suspect is not None and heard and is_disturbed(self.known, suspect):

@@ -157,3 +157,21 @@ def test_each_answer_says_that_it_may_wait_for_work() -> None:
     text = status(Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(why)), Style())
     told = "    whether it waits in pthread_cond_wait for its next work, nobody can tell\n"
     assert text.index("\n2 serve") < text.index(told)
+
+
+def test_what_may_wait_for_work_does_not_keep_from_asking_who_had_the_processor() -> None:
+    """All are slow now and then by the time that they take, as another program is in the way."""
+    noisy = [
+        row(f"f{n}", {11: round(400_000 * scale), 22: round(60 * scale)})
+        for n, scale in enumerate((3, 1, 1, 0.8, 0.5))
+    ]
+    inquiry = Inquiry(Parameters())
+    inquiry.profiled(of(*noisy, row("next_job", {11: 100_000, 22: 200})), None)
+    first = inquiry.next(12.0)
+    assert isinstance(first, Search)
+    assert first.suspect.name == "next_job"
+    answer, root = found(first)
+    inquiry.answered(dataclasses.replace(answer, handed="epoll_wait"), root)
+    second = inquiry.next(12.0)
+    assert isinstance(second, Search)
+    assert second.suspect.name == "f0"
