@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from darc.model.ftree import Cause, Fnode, Function, RootCausePath
 from darc.model.functionprofile import FunctionProfile
+from darc.model.ops import OpClass
 from darc.model.part import Part
 from darc.model.peaks import LAST_PEAK, PeakRange
 from darc.model.profile import time_above
@@ -141,6 +142,11 @@ class Answer:
             return 0.0
         first = self.paths[0]
         if _is_of_no_call(first):
+            kept = None if self.found is None else self.found.ops
+            ops = () if kept is None else kept.sample(OpClass.IN_PEAK)
+            watched = sum(op.off is not None for op in ops)
+            if watched:  # it is by these that it was chosen
+                return min(1.0, first.ending.maxcount / watched)
             root = first.nodes[0]
             counted = root.decision.ops if root.decision is not None and root.self_maxcount else 0
             return min(1.0, first.ending.maxcount / counted) if counted else 1.0

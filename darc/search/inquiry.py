@@ -140,9 +140,9 @@ class Inquiry:
 
     def _choice(self) -> Suspect | None:
         """Whom to look into now."""
-        told = [one.suspect for one in self._answers if one.paths and one.idle is None]
+        heard = [one for one in self._answers if one.idle is None and one.handed is None]
+        told = [one.suspect for one in heard if one.paths]
         suspect = choice(self.known, self._is_seen, told)
-        heard = any(one.idle is None and one.handed is None for one in self._answers)
         if suspect is None and self._answers and not heard:
             return held_up(self.known, self._is_seen)
         if suspect is not None and heard and is_disturbed(self.known, suspect):

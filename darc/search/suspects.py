@@ -94,6 +94,10 @@ _LARGE = 0.25
 """Of what the program has to do: a tail that takes so much is looked into where nothing else stands
 out. Latencies are spread out for many a reason that nobody would call slow."""
 
+_BULK = 0.8
+"""Of a tail's delay: the longest of its calls that make so much of it are those to explain. Beside
+them are shorter ones that are slow for something else, such as who had the processor."""
+
 _WAITS_MOSTLY = 2.0
 """Times as long as the program has something to do, in all."""
 
@@ -346,8 +350,24 @@ def choice(
     if tail is None or any(not outweighs(tail, one) for one in told):
         return first
     if first is None:
-        return tail if tail.share >= _LARGE * (known.busy or 1.0) else None
-    return tail if outweighs(tail, first) else first
+        is_first = tail.share >= _LARGE * (known.busy or 1.0)
+    else:
+        is_first = outweighs(tail, first)
+    return _bulk(tail) if is_first else first
+
+
+def _bulk(tail: Suspect) -> Suspect:
+    """The longest calls of a tail, enough of them, that make most of its delay."""
+    bins = {n: count for n, count in tail.row.profile.bins.items() if n in tail.peak}
+    slow: dict[int, int] = {}
+    found = tail
+    for number in sorted(bins, reverse=True):
+        slow[number] = bins[number]
+        peak = PeakRange(None, number, None)
+        found = _of_calls(tail.row, tail.seconds, peak, slow, tail.fast_mean)
+        if found.slow >= LEAST_SLOW and found.delay >= _BULK * tail.delay:
+            break
+    return found
 
 
 def outweighs(tail: Suspect, found: Suspect) -> bool:

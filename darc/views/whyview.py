@@ -156,7 +156,8 @@ def _slow(suspect: Suspect, show: Show) -> str:
     slow, fast = (
         format_cycles(cycles, profile.hz) for cycles in (suspect.slow_mean, suspect.fast_mean)
     )
-    how = "take eight times as long as most and more, " if suspect.is_tail else "take "
+    least = format_cycles(suspect.threshold, profile.hz)
+    how = f"take {least} and more, " if suspect.is_tail else "take "
     return (
         f"{show(suspect.name)}: {suspect.slow} of {calls_text(profile.count)} {how}about {slow}, "
         f"not {fast}: {100 * suspect.share:.0f} % of a thread's time"

@@ -864,6 +864,27 @@ def test_of_the_same_slow_calls_the_answer_that_looked_into_all_is_the_first(slo
     assert any("the time may be theirs" in one for one in known.reasons) == (slow != 30)
 
 
+@pytest.mark.parametrize(("preempted", "is_sure"), [(20, True), (12, False)])
+def test_calls_that_would_be_slow_all_the_same_do_not_agree_that_others_are_to_blame(
+    preempted: int, is_sure: bool
+) -> None:
+    """Of twenty calls that were kept eight compute for as long as they take."""
+    pursuit = profiled(of(row("serve", SLOW)))
+    assert pursuit.next() is not None
+    root = Fnode(function("serve", 64))
+    ops = [
+        made_op(n, OpClass.IN_PEAK, 1000, off=(Off(50, 950, OffReason.READY),)) for n in range(20)
+    ]
+    path = RootCausePath((root,), Ending(Cause.PREEMPTION, preempted))
+    kept = KeptOps(HZ, tuple(ops))
+    found = Snapshot("serve", Status.FOUND, Probes.PAD, ftree=root, paths=(path,), ops=kept)
+    session = session_of(None, root)
+    pursuit.take(session, found)
+    known = pursuit.known(session, found)
+    assert known.answers[0].agreement == pytest.approx(preempted / 20)
+    assert ("60 % of the votes agree" in known.reasons) == (not is_sure)
+
+
 @pytest.mark.parametrize(("waited", "part"), [(20, 1.0), (11, 0.55)])
 def test_calls_that_spend_their_time_otherwise_do_not_agree(waited: int, part: float) -> None:
     """The last function's own time has all votes; it waits in some calls, computes in others."""
