@@ -156,7 +156,7 @@ class SuspectProfiles(FunctionProfiles):
         """Whether the program has work, and not even at the limit any of these functions will have
         been called often enough, of which none was more often than ``most`` times."""
         seconds, (busy, ran) = self._clock.seconds, self._since_first()
-        is_at_work = busy >= (_AT_WORK if most else _AT_WORK_ELSEWHERE) * ran
+        is_at_work = ran > 0 and busy >= (_AT_WORK if most else _AT_WORK_ELSEWHERE) * ran
         return most * self._limit < LEAST_TO_JUDGE * seconds and is_at_work
 
     def _stands_out(self) -> bool:
