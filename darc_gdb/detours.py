@@ -141,7 +141,7 @@ class Detours:
             stopped, segment=lambda one: one.registers[DETOURS.CODE_SEGMENT], has_room=has_room
         )
         stop = self._target.stop_number
-        return self._turns.take(stop, ((one.tracee.thread, one) for one in found), make)
+        return self._turns.take(pid, stop, ((one.tracee.thread, one) for one in found), make)
 
 
 class _Stopped(NamedTuple):

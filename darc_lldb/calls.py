@@ -90,7 +90,7 @@ class Calls:
             ),
             is_at_stake=lambda one: catches and procfs.blocks(pid, int(one.GetThreadID()), SIGSYS),
         )
-        return self._turns.take(stop, ((int(one.GetThreadID()), one) for one in found), make)
+        return self._turns.take(pid, stop, ((int(one.GetThreadID()), one) for one in found), make)
 
     def _on_detour(self, thread: lldb.SBThread, what: Call) -> int | None:
         """Makes a call without lldb's noticing; ``None``: it cannot be."""

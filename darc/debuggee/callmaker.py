@@ -52,19 +52,23 @@ class Turns:
     def __init__(self) -> None:
         self._waiting: set[tuple[int | None, int]] = set()
         """Threads that have waited for others in a call, with the number of that stop."""
+        self._free_at: tuple[int, int] | None = None
+        """The process that no control group held, and the stop at which that was seen."""
 
     def take(
         self,
+        process: int,
         stop: int | None,
         threads: Iterable[tuple[int, _Thread]],
         make: Callable[[_Thread], _Result],
     ) -> _Result:
-        """What ``make`` makes of the first thread that waits for nobody, of ``threads`` with their
-        ids that :func:`able` has said, at the stop of that number.
+        """What ``make`` makes of the first thread of ``process`` that waits for nobody, of
+        ``threads`` with their ids that :func:`able` has said, at the stop of that number.
 
         Raises:
-            TargetError: each waits for another one.
+            TargetError: each waits for another one; or the process is frozen.
         """
+        self._check_free(process, stop)
         waiting: list[WaitsError] = []
         for number, thread in threads:
             if (stop, number) in self._waiting:
@@ -77,6 +81,15 @@ class Turns:
         if not waiting:
             raise TargetError("every thread of the program waits for another one")
         raise waiting[0]
+
+    def _check_free(self, process: int, stop: int | None) -> None:
+        """Once at a stop. Who freezes it behind that is noticed as the call does not come back."""
+        now = None if stop is None else (process, stop)
+        if now is not None and now == self._free_at:
+            return
+        if is_frozen(process):
+            raise TargetError("the program is frozen by its control group: thaw it, and try again")
+        self._free_at = now
 
 
 def able(
@@ -189,8 +202,6 @@ class CallMaker(ABC):
             TargetError: the call did not come back; the thread is where it was.
             AwayError: the thread cannot be stopped, and has the code still to run through.
         """
-        if is_frozen(self.process):
-            raise TargetError("the program is frozen by its control group: thaw it, and try again")
         process, thread = (procfs.own_id(self.process, one) for one in (self.process, self.thread))
         ringer = Ringer(process=process, thread=thread, signal=self.bell)
         way = plan(self.registers, place, ringer=ringer, call=call, mask=self.mask)

@@ -116,27 +116,6 @@ def test_a_thread_that_cannot_be_stopped_keeps_its_way() -> None:
     assert steps.steps == BEGIN
 
 
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("freezer.state", "FROZEN"),
-        ("freezer.state", "FREEZING"),
-        ("cgroup.events", "populated 1\nfrozen 1"),
-    ],
-)
-def test_nothing_is_called_in_a_program_that_is_frozen(
-    file: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cgroups, "groups_of", lambda _pid, _kind: [tmp_path / "none", tmp_path])
-    (tmp_path / file).write_text(f"{text}\n")
-    steps = Steps()
-    with pytest.raises(TargetError, match="is frozen by its control group: thaw it"):
-        steps.make(Call(0, ()), PLACE, steps)
-    assert steps.steps == []
-    (tmp_path / file).write_text("THAWED\nfrozen 0\n")
-    assert steps.make(Call(0, ()), PLACE, steps) == RESULT
-
-
 def test_nothing_is_written_that_cannot_be_noted() -> None:
     steps = Steps("borrows")
     with pytest.raises(TargetError):
@@ -191,10 +170,54 @@ def test_a_thread_that_waits_for_others_is_asked_once_at_a_stop() -> None:
         return f"{thread} has made it"
 
     threads = [(one, one) for one in (1, 2, 3)]
-    assert turns.take(7, threads, make) == "3 has made it"
-    assert turns.take(7, threads, make) == "3 has made it"
+    assert turns.take(os.getpid(), 7, threads, make) == "3 has made it"
+    assert turns.take(os.getpid(), 7, threads, make) == "3 has made it"
     assert asked == [1, 2, 3, 3]
     with pytest.raises(WaitsError, match="1 waits"):
-        turns.take(8, threads[:2], make)
+        turns.take(os.getpid(), 8, threads[:2], make)
     with pytest.raises(TargetError, match="every thread of the program waits for another one"):
-        turns.take(8, threads[:2], make)
+        turns.take(os.getpid(), 8, threads[:2], make)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("freezer.state", "FROZEN"),
+        ("freezer.state", "FREEZING"),
+        ("cgroup.events", "populated 1\nfrozen 1"),
+    ],
+)
+def test_nothing_is_called_in_a_program_that_is_frozen(
+    file: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "groups_of", lambda _pid, _kind: [tmp_path / "none", tmp_path])
+    (tmp_path / file).write_text(f"{text}\n")
+    turns, steps = Turns(), Steps()
+
+    def call() -> int:
+        return turns.take(
+            os.getpid(), 7, [(1, steps)], lambda one: one.make(Call(0, ()), PLACE, one)
+        )
+
+    with pytest.raises(TargetError, match="is frozen by its control group: thaw it"):
+        call()
+    assert steps.steps == []
+    (tmp_path / file).write_text("THAWED\nfrozen 0\n")
+    assert call() == RESULT
+
+
+@pytest.mark.parametrize(("stops", "looks"), [([7, 7, 8, 8, 7], 3), ([None, None], 2)])
+def test_whether_it_is_frozen_is_looked_at_once_at_a_stop(
+    stops: list[int | None], looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[int]()
+
+    def groups(pid: int, _kind: str) -> list[Path]:
+        asked.append(pid)
+        return []
+
+    monkeypatch.setattr(cgroups, "groups_of", groups)
+    turns = Turns()
+    for stop in stops:
+        turns.take(os.getpid(), stop, [(1, 1)], lambda one: one)
+    assert asked == [os.getpid()] * looks
