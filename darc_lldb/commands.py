@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
 import lldb
 
@@ -18,6 +19,7 @@ from darc.views import glyphs
 from darc_lldb import overrides, stophook
 from darc_lldb.callbacks import Callbacks
 from darc_lldb.farewell import Farewell
+from darc_lldb.inferior import Inferior
 from darc_lldb.target import LldbTarget
 
 APPS: dict[int, App] = {}
@@ -36,7 +38,9 @@ _COMPLETIONS = {
 
 _CONTAINERS = ("set darc", "darc", "set", "show")
 
-_LEAVING = ("process detach", "quit")
+_DETACHING = "process detach"
+_DELETING = "target delete"
+_QUITTING = "quit"
 _KILLING = "process kill"
 _CONTINUING = ("process continue", "thread continue")
 _LAUNCHING = "process launch"
@@ -95,7 +99,7 @@ class _Command:
     ) -> None:
         app, target = APPS[self._number], stophook.TARGETS[self._number]
         try:
-            with target.inferior.lock:
+            with target.inferior.lock, target.inferior.staying():
                 target.settle()
                 type(self).action(app, argument)
                 target.stopping.wait()
@@ -226,6 +230,7 @@ def _setter(name: str) -> Callable[[App, str], None]:
 
 def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     inferior, stopping = target.inferior, target.stopping
+    inferior.is_busy = lambda: app.is_busy
     inferior.callbacks = Callbacks(
         failed=lambda error: target.screen.complain(_tell(app, error)),
         on_user_stop=app.on_stop,
@@ -238,7 +243,7 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
 
     def guarded(action: Callable[[], None], *, goes_on: bool = False) -> Callable[[], None]:
         def run() -> None:
-            with inferior.lock:
+            with inferior.lock, inferior.staying():
                 try:
                     target.settle()
                     action()
@@ -248,6 +253,17 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
                     stopping.leaving.goes_on = True
 
         return run
+
+    def before(command: str, action: Callable[[], None]) -> None:
+        """Where lldb's command is about the target that darc is about."""
+
+        def run(_arguments: Sequence[str]) -> None:
+            if not inferior.is_away:
+                action()
+            elif command in _CONTINUING:
+                _tell_the_way_home(app, target)
+
+        overrides.before(debugger, command, run)
 
     def before_continue() -> None:
         target.look_at_breakpoints()
@@ -260,16 +276,16 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
 
     for command in _GOING_ON:
         action = before_continue if command in _CONTINUING else target.look_at_breakpoints
-        overrides.before(debugger, command, guarded(action, goes_on=True))
+        before(command, guarded(action, goes_on=True))
     for command in _LOOKING:
-        overrides.before(debugger, command, guarded(lambda: None))
-    overrides.before(debugger, _LAUNCHING, guarded(before_launch))
+        before(command, guarded(lambda: None))
+    before(_LAUNCHING, guarded(before_launch))
 
     def before_kill() -> None:
         if not app.may_be_killed():
             app.on_leave()
 
-    overrides.before(debugger, _KILLING, guarded(before_kill))
+    before(_KILLING, guarded(before_kill))
 
     def before_leaving() -> None:
         # Where lldb reads its commands from no terminal the program may run meanwhile, or stand
@@ -282,8 +298,33 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
                 return
         stopping.leaving.stop_for(lambda: monitor.ring_to_leave(app.session), app.on_leave)
 
-    for command in _LEAVING:
-        overrides.before(debugger, command, before_leaving)
+    def before_deleting(arguments: Sequence[str]) -> None:
+        if _deletes(inferior, arguments):
+            before_leaving()
+
+    before(_DETACHING, before_leaving)
+    overrides.before(debugger, _DELETING, before_deleting)
+    overrides.before(debugger, _QUITTING, lambda _arguments: before_leaving())
+
+
+def _tell_the_way_home(app: App, target: LldbTarget) -> None:
+    """The user lets go on what does not run, while another target is analysed."""
+    inferior, session = target.inferior, app.session
+    selected = inferior.debugger.GetSelectedTarget()
+    if session is None or inferior.lives(selected.GetProcess()):
+        return
+    number = inferior.debugger.GetIndexOfTarget(inferior.target)
+    app.emit(f"darc: {session.spec} is analysed in another target: 'target select {number}' first")
+
+
+def _deletes(inferior: Inferior, arguments: Sequence[str]) -> bool:
+    """Whether 'target delete' with these deletes the target that darc is about."""
+    numbers = [int(word) for word in arguments if word.isdecimal()]
+    if any(re.fullmatch(r"--a(ll?)?|-[a-z]*a[a-z]*", word) for word in arguments):
+        return True
+    if not numbers:
+        return not inferior.is_away
+    return any(inferior.is_home(inferior.debugger.GetTargetAtIndex(one)) for one in numbers)
 
 
 def _leave_all(done: Callable[[], None]) -> bool:

@@ -28,7 +28,9 @@ class LldbFrames(Frames):
         self._inferior = inferior
         self._tidy = tidy
         self._agent: tuple[lldb.SBModule, int] | None = None
-        self._spent: list[lldb.SBModule] = []
+        self._in: lldb.SBTarget | None = None
+        """The target that this was added to."""
+        self._spent: list[tuple[lldb.SBTarget, lldb.SBModule]] = []
 
     def show_pads(
         self, agent: Path, base: int, caller: Callable[[int, int], tuple[int, int] | None]
@@ -40,7 +42,7 @@ class LldbFrames(Frames):
         target = self._inferior.target
         module = _add_as_library(target, agent)
         target.SetModuleLoadAddress(module, base)
-        self._agent = (module, base)
+        self._agent, self._in = (module, base), target
 
     @any_thread
     def hide_pads(self) -> None:
@@ -49,13 +51,13 @@ class LldbFrames(Frames):
 
     def _spend(self) -> None:
         if self._agent is not None:
-            self._spent.append(self._agent[0])
+            self._spent.append((self._in, self._agent[0]))
             self._agent = None
 
     def delete_spent(self) -> None:
         """Takes the files from lldb's list."""
-        for module in self._spent:
-            self._inferior.target.RemoveModule(module)
+        for target, module in self._spent:
+            target.RemoveModule(module)
         self._spent.clear()
 
     def forget(self) -> None:

@@ -1,5 +1,5 @@
-"""The program that one of lldb's debuggers has selected: which it is, how it is, and whether lldb
-may be asked about it.
+"""The program that one of lldb's debuggers has selected, or darc analyses: which it is, how it is,
+and whether lldb may be asked about it.
 
 One lock keeps commands, stops and the end of the program apart. Whoever holds it may wait for lldb
 only on a thread that lldb itself has called.
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import lldb
@@ -32,7 +32,7 @@ _GONE = (
 
 
 class Inferior:
-    """What ``debugger`` has selected."""
+    """What ``debugger`` has selected, or had when darc was asked to analyse it."""
 
     def __init__(self, debugger: lldb.SBDebugger) -> None:
         self.debugger = debugger
@@ -41,6 +41,12 @@ class Inferior:
         self.known: int | None = None
         """The process that was met, also where lldb may not be asked."""
         self.watcher: Watcher | None = None
+        self.is_busy: Callable[[], bool] = lambda: False
+        """Whether darc analyses or awaits a program: it stays with that, whatever is selected."""
+        self._home: lldb.SBTarget | None = None
+        """The target of that program, or of the one that was met last."""
+        self._stays = False
+        """Whether darc was busy with it when what is done now began."""
         self._executable: str | None = None
         self._local = threading.local()
 
@@ -74,8 +80,43 @@ class Inferior:
 
     @property
     def target(self) -> lldb.SBTarget:
-        """The selected one."""
+        """That of the program which darc is busy with, else the selected one."""
+        home = self._home
+        if home is not None and home.IsValid() and (self._stays or self.is_busy()):
+            return home
         return self.debugger.GetSelectedTarget()
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the user has selected another target than that which darc is busy with."""
+        return not self.is_home(self.debugger.GetSelectedTarget())
+
+    def is_home(self, target: lldb.SBTarget) -> bool:
+        """Whether that is the one which darc is about."""
+        return bool(target == self.target)
+
+    @contextlib.contextmanager
+    def staying(self) -> Iterator[None]:
+        """What is done meanwhile is about the target that darc is busy with now, also where it
+        ends that."""
+        before, self._stays = self._stays, self._stays or self.is_busy()
+        try:
+            yield
+        finally:
+            self._stays = before
+
+    @contextlib.contextmanager
+    def at_home(self) -> Iterator[None]:
+        """Commands of lldb's are about the target that darc is busy with meanwhile."""
+        if not self.is_away:
+            yield
+            return
+        selected = self.debugger.GetSelectedTarget()
+        self.debugger.SetSelectedTarget(self.target)
+        try:
+            yield
+        finally:
+            self.debugger.SetSelectedTarget(selected)
 
     @property
     def process(self) -> lldb.SBProcess:
@@ -135,10 +176,15 @@ class Inferior:
             self._executable = str(file.fullpath) if file.IsValid() else None
         return self._executable
 
-    def meet(self, pid: int) -> None:
-        """A process that was not known before; its executable is noted, for where lldb may not be
+    def settle_here(self) -> None:
+        """The selected target is the one that darc is busy with from now on."""
+        self._home = self.debugger.GetSelectedTarget()
+
+    def meet(self, process: lldb.SBProcess) -> None:
+        """One that was not known before; its executable is noted, for where lldb may not be
         asked."""
-        self.known = pid
+        self.known = int(process.GetProcessID())
+        self._home = process.GetTarget()
         self._executable = self.executable
 
     def seems_to_stand(self) -> bool:

@@ -11,15 +11,17 @@ import re
 
 import lldb
 
+from darc_lldb.inferior import Inferior
+
 OWN = "darc_lldb.stophook.StopHook"
 _ADD = f"target stop-hook add -P {OWN}"
 
 
 class OtherHooks:
-    """Those of the selected target."""
+    """Those of the target of ``inferior``."""
 
-    def __init__(self, debugger: lldb.SBDebugger) -> None:
-        self._debugger = debugger
+    def __init__(self, inferior: Inferior) -> None:
+        self._inferior = inferior
         self._asleep: set[int] = set()
         self.are_free = False
         """Whether the program has ended since, which is not always told where lldb may be asked."""
@@ -33,7 +35,7 @@ class OtherHooks:
     def _keep_own(self) -> None:
         """lldb 14 numbers a new target's hooks from 1 on, also where it has taken darc's over from
         before there was a target: the user's first one takes its place."""
-        if self._debugger.GetSelectedTarget().IsValid() and OWN not in self._run("list"):
+        if self._inferior.target.IsValid() and OWN not in self._run("list"):
             self._run(_ADD.removeprefix("target stop-hook "))
 
     def sleep(self) -> None:
@@ -60,5 +62,6 @@ class OtherHooks:
     def _run(self, words: str) -> str:
         result = lldb.SBCommandReturnObject()
         command = f"target stop-hook {words}"
-        self._debugger.GetCommandInterpreter().HandleCommand(command, result)
+        with self._inferior.at_home():
+            self._inferior.debugger.GetCommandInterpreter().HandleCommand(command, result)
         return str(result.GetOutput() or "")

@@ -7,7 +7,8 @@ module for Python leaves it out up to version 17.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 
 import lldb
 
@@ -18,17 +19,20 @@ _kept: list[object] = []
 """What lldb has pointers to."""
 
 
-def before(debugger: lldb.SBDebugger, command: str, action: Callable[[], None]) -> bool:
-    """Calls ``action`` before lldb carries out ``command`` ("process continue"), also by an alias
-    or abbreviated; False where this lldb cannot do that."""
+def before(
+    debugger: lldb.SBDebugger, command: str, action: Callable[[Sequence[str]], None]
+) -> bool:
+    """Calls ``action`` with the arguments before lldb carries out ``command`` ("process continue"),
+    also by an alias or abbreviated; False where this lldb cannot do that."""
     library = ctypes.CDLL(None)  # lldb itself is loaded
     function = getattr(library, _SYMBOL, None)
     if function is None:
         return False
     interpreter = debugger.GetCommandInterpreter()
 
-    def callback(_baton: object, _arguments: object) -> bool:
-        action()
+    def callback(_baton: object, words: Iterable[bytes | None]) -> bool:
+        told = [word.decode(errors="replace") for word in itertools.takewhile(bool, words) if word]
+        action(told[len(command.split()) :])
         return False  # the command itself is lldb's
 
     pointer = _CALLBACK(callback)

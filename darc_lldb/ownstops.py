@@ -89,9 +89,11 @@ PASSED = Handling(stop=False, suppress=False, notify=False)
 
 class OwnBreakpoints:
     """Breakpoints by what they are for. None is deleted but by :meth:`delete_spent`, as it is not
-    always the time for that."""
+    always the time for that. All are in the target that they were asked for in last: each has
+    numbers of its own."""
 
     def __init__(self) -> None:
+        self._target: lldb.SBTarget | None = None
         self._start: int | None = None
         self._loads: int | None = None
         self._once: tuple[int, int] | None = None
@@ -99,6 +101,8 @@ class OwnBreakpoints:
         """What is to be called at that of :meth:`break_once`."""
         self._hits: dict[int, OnHit] = {}
         self._spent: set[int] = set()
+        self._elsewhere: list[tuple[lldb.SBTarget, int]] = []
+        """Those that are spent in other targets."""
 
     def owns(self, number: int) -> bool:
         """Whether a breakpoint is darc's."""
@@ -124,6 +128,7 @@ class OwnBreakpoints:
 
     def watch_start(self, target: lldb.SBTarget) -> None:
         """Stops once when the program begins, with all its files loaded."""
+        self._settle_in(target)
         if self._start is not None and target.FindBreakpointByID(self._start).IsValid():
             return
         place = target.GetModuleAtIndex(0).GetObjectFileEntryPointAddress()
@@ -133,6 +138,7 @@ class OwnBreakpoints:
 
     def watch_modules(self, target: lldb.SBTarget) -> None:
         """The program has begun: stops whenever it loads or unloads a file."""
+        self._settle_in(target)
         if self._start is not None:
             self._spent.add(self._start)
             self._start = None
@@ -147,6 +153,7 @@ class OwnBreakpoints:
         self, target: lldb.SBTarget, address: int, handler: Callable[[], Outcome]
     ) -> None:
         """In place of the one before, unless that stands there."""
+        self._settle_in(target)
         if self._once is None or self._once[1] != address:
             self.cancel_break()
             self._once = (_named(target.BreakpointCreateByAddress(address)), address)
@@ -161,6 +168,7 @@ class OwnBreakpoints:
 
     def set_break(self, target: lldb.SBTarget, address: int, on_hit: OnHit) -> int:
         """One that stops there each time; its number."""
+        self._settle_in(target)
         number = _named(target.BreakpointCreateByAddress(address))
         self._hits[number] = on_hit
         return number
@@ -183,10 +191,24 @@ class OwnBreakpoints:
             self._spent.add(self._loads)
             self._loads = None
 
-    def delete_spent(self, target: lldb.SBTarget) -> None:
+    def _settle_in(self, target: lldb.SBTarget) -> None:
+        """What was set in another target is spent."""
+        before, self._target = self._target, target
+        if before is None or before == target:
+            return
+        self.forget_places()
+        if self._start is not None:
+            self._spent.add(self._start)
+            self._start = None
+        self._elsewhere += [(before, number) for number in self._spent]
+        self._spent.clear()
+
+    def delete_spent(self) -> None:
         """Deletes what is not needed any more."""
-        for number in self._spent:
-            target.BreakpointDelete(number)
+        for target, number in (*self._elsewhere, *((self._target, one) for one in self._spent)):
+            if target is not None and target.IsValid():
+                target.BreakpointDelete(number)
+        self._elsewhere.clear()
         self._spent.clear()
 
 

@@ -74,7 +74,7 @@ class Stopping:
         self._frames = frames
         self._screen = screen
         self._tidy = tidy
-        self.others = OtherHooks(inferior.debugger)
+        self.others = OtherHooks(inferior)
         self.bell = LldbBell(
             turn, inferior, lambda error: inferior.callbacks.failed(error), self._follow_up
         )
@@ -114,18 +114,19 @@ class Stopping:
     def at_stop(self, thread: lldb.SBThread) -> Outcome:
         """The stop hook, which lldb calls for each thread with a reason to stop. ``STOP``: the
         program stays as it is."""
-        if self._calls.at_work:
+        process = thread.GetProcess()
+        if self._calls.at_work or not self._inferior.is_home(process.GetTarget()):
             return Outcome.STOP
         self.leaving.goes_on = False
         if self.leaving.is_wanted:
             self.leaving.now()
             return Outcome.STOP
-        process = thread.GetProcess()
         key = _stop_of(process)
         if self._decided is None or self._decided[:2] != key:
             self._calls.in_hook = True
             try:
-                outcome = self._look(process)
+                with self._inferior.staying():
+                    outcome = self._look(process)
             finally:
                 self._calls.in_hook = False
                 self._calls.thread = None
@@ -276,6 +277,18 @@ class Stopping:
         self.others.settle()
         self._tidy()
 
+    def settle_here(self) -> None:
+        """What the user has selected is analysed from now on."""
+        inferior = self._inferior
+        inferior.settle_here()
+        process = inferior.process
+        if inferior.lives(process):
+            self._meet(process)
+        elif inferior.known is not None:
+            self.ended(inferior.known)
+        self.others.settle()
+        self._tidy()
+
     def _user_stop(self, *, launching: bool = False) -> None:
         """The program stands, for the user, at a stop; or ``launching``: lldb 22 calls its hooks
         also at the stop in which it finds the program that it has launched."""
@@ -332,7 +345,7 @@ class Stopping:
             inferior.watcher = Watcher(pid, self)
         except ProcessLookupError:
             return  # it was killed, and lldb is about to notice
-        inferior.meet(pid)
+        inferior.meet(process)
 
     def ended(self, pid: int) -> None:
         """The watcher saw the process end, or that nobody traces it; or lldb told so."""

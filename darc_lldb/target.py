@@ -5,10 +5,11 @@ lldb may be asked only on a thread that it has called itself (:class:`Inferior`)
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import lldb
@@ -111,6 +112,16 @@ class LldbTarget(Target):
     def executable(self) -> str | None:
         return self.inferior.executable
 
+    @contextlib.contextmanager
+    def leaving_home(self) -> Iterator[bool]:
+        yield self.inferior.is_away
+
+    def settle_here(self) -> None:
+        with self.inferior.lock:
+            self.stopping.settle_here()
+            if self.was_prepared:
+                self._watch()
+
     def check_supported(self) -> None:
         if self.state is State.NONE:
             raise no_program()
@@ -173,6 +184,10 @@ class LldbTarget(Target):
         if _has_front_end():
             raise UnsupportedError("lldb-dap cannot be used: take lldb itself, in a terminal")
         self.was_prepared = True
+        self._watch()
+
+    def _watch(self) -> None:
+        """Files that the program loads, or its start, are told of."""
         if self.state is State.NONE:
             self._own.watch_start(self.inferior.target)
         else:
@@ -204,7 +219,7 @@ class LldbTarget(Target):
     def _tidy(self) -> None:
         """Deletes what is not needed any more."""
         if not self.inferior.blind:
-            self._own.delete_spent(self.inferior.target)
+            self._own.delete_spent()
             self.frames.delete_spent()
 
     def at_stop(self, thread: lldb.SBThread) -> Outcome:
