@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.process import ProcessDebuggee
+from darc.debuggee.refusals import core_file
 from darc.model.errors import UnsupportedError, UsageError
 from darc.target.target import Target
 from darc_gdb import answers
@@ -29,7 +30,7 @@ class DebuggeeKind:
 
 def _core(target: GdbTarget) -> NoReturn:
     del target
-    raise UnsupportedError("gdb has a core file: darc needs a program that runs")
+    raise core_file("gdb")
 
 
 def _process(target: GdbTarget) -> Debuggee:

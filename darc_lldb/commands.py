@@ -379,7 +379,7 @@ def register(debugger: lldb.SBDebugger) -> None:
         return
     interpreter = debugger.GetCommandInterpreter()
     target = stophook.TARGETS[number] = LldbTarget(debugger)
-    app = APPS[number] = App(target, ProcessDebuggee)
+    app = APPS[number] = App(target, ProcessDebuggee, lambda _target: target.check_runnable())
     try:
         _add_commands(interpreter)
         _connect(debugger, app, target)

@@ -31,6 +31,10 @@ _GONE = (
 )
 
 
+_DUMPS = ("elf-core", "minidump")
+"""lldb's plugins for what is left of a process."""
+
+
 class Inferior:
     """What ``debugger`` has selected, or had when darc was asked to analyse it."""
 
@@ -135,9 +139,13 @@ class Inferior:
 
     def lives(self, process: lldb.SBProcess) -> bool:
         """Whether there is a process; one that was killed is gone before lldb notices."""
-        if not process.IsValid() or process.GetState() in _GONE:
+        if not process.IsValid() or process.GetState() in _GONE or self.is_core(process):
             return False
         return not self.is_local() or Path(f"/proc/{process.GetProcessID()}").exists()
+
+    def is_core(self, process: lldb.SBProcess) -> bool:
+        """Whether that is a core file."""
+        return process.GetPluginName() in _DUMPS
 
     def is_local(self) -> bool:
         """Whether it is on this machine."""

@@ -339,7 +339,7 @@ class Stopping:
         if inferior.known is not None:
             self.ended(inferior.known)
         self._threads.forget()
-        if not inferior.is_local():
+        if not inferior.is_local() or inferior.is_core(process):
             return
         try:
             inferior.watcher = Watcher(pid, self)

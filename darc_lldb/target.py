@@ -15,7 +15,7 @@ from pathlib import Path
 import lldb
 
 from darc.debuggee import bell, procfs
-from darc.debuggee.refusals import check_processor, no_program
+from darc.debuggee.refusals import check_processor, core_file, no_program
 from darc.model.errors import UnsupportedError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
@@ -133,6 +133,11 @@ class LldbTarget(Target):
         check_processor(self.inferior.target.GetTriple().partition("-")[0], _ARCHITECTURE)
         if not bell.own_pid_for(self.pid):
             raise UnsupportedError(_ELSEWHERE.format(pid=self.pid))
+
+    def check_runnable(self) -> None:
+        """Whether lldb could run its file. Raises UnsupportedError: it has a core file."""
+        if self.inferior.is_core(self.inferior.process):
+            raise core_file("lldb")
 
     def unwatch(self) -> None:
         """See :meth:`Inferior.unwatch`."""

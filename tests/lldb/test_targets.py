@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,14 @@ def test_a_second_program(program: Path, tmp_path: Path) -> None:
     assert "1: name = 'main'" in done.section("left")
     assert "No breakpoints currently set." in done.section("home")
     assert (done.program_status, done.output) == undisturbed(program, (OPS,))
+
+
+def test_a_core_file_is_no_program_that_runs(program: Path, tmp_path: Path) -> None:
+    core = tmp_path / "core"
+    kept = ["-ex", "break flush", "-ex", "run", "-ex", f"gcore {core}", "-ex", "kill"]
+    subprocess.run(["gdb", "-q", "-nx", "-batch", *kept, "--args", program, OPS], check=True)
+    asked = ["darc start handle", "darc why", "darc profile mixture!*", "darc walk"]
+    loaded = f"target create --core {core} {program}"
+    done = debug(tmp_path, None, (), [loaded, *(f"attempt {one}" for one in asked)])
+    told = "darc: lldb has a core file: darc needs a program that runs\n"
+    assert done.gdb.count(told) == len(asked)
