@@ -18,6 +18,7 @@ from darc.analyses.offvotes import (
     conclude,
     own_time,
     slow_all_the_same,
+    time_of_program,
     votes,
 )
 from darc.analyses.peakprofile import PeakProfile
@@ -91,10 +92,16 @@ class Corrections:
             resolution=self._parameters.resolution,
             by_longest=self._parameters.loops is Loops.PAPER,
             percentage=self._parameters.maxcount_percentage,
-            slow_from=self._profile.slow_from(),
+            slow_from=self._profile.slow_from(_times_of_fastest(kept)),
             has_faster=self._profile.limits_of_fastest() != (0, 0),
             turn=round(SHORTEST_TURN * kept.hz),
         )
+
+
+def _times_of_fastest(kept: KeptOps) -> list[int]:
+    """What the ``kept`` ops of the fastest peak took of the program's own time."""
+    watched = (op for op in kept.sample(OpClass.FASTEST) if op.off is not None)
+    return [time_of_program(op) for op in watched]
 
 
 def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: Rules) -> list[str]:

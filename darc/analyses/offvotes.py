@@ -211,10 +211,15 @@ def slow_all_the_same(ops: Iterable[Op], rules: Rules) -> list[Op]:
     return [op for op in ops if _is_slow_all_the_same(op, rules)]
 
 
+def time_of_program(op: Op) -> int:
+    """What it took without the time ready, and that in which the debugger held it."""
+    return op.latency - sum(map(op.off_time, _NOT_ITS_OWN))
+
+
 def _is_slow_all_the_same(op: Op, rules: Rules) -> bool:
     if rules.slow_from is None:
         return False
-    left = op.latency - sum(map(op.off_time, _NOT_ITS_OWN))
+    left = time_of_program(op)
     if left < rules.turn and op.off_time(OffReason.READY) >= _BY_CHANCE * left:
         return False
     return left >= rules.slow_from

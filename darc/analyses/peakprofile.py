@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 
+from darc.model.ops import LEAST_FOR_ESTIMATES
 from darc.model.peaks import (
     LAST_PEAK,
     LEAST_BEYOND,
@@ -285,11 +287,15 @@ class PeakProfile:
         assert self._peak is not None
         return self._grown.mean_below(self._peak.first_bin)
 
-    def slow_from(self) -> int:
+    def slow_from(self, own_times: Sequence[int] = ()) -> int:
         """Cycles from which on a call is slow, whether it reaches the chosen peak or not: beyond
         most calls of the next faster peak, and nearer to the chosen one than to that one's median,
         as factors. Slow calls that were preempted may leave what they took without that empty; and
-        the few fast ones that were reach as far."""
+        the few fast ones that were reach as far. On a busy machine these are many, and slow ones
+        are between them and the chosen peak: ``own_times``, what some of the fastest peak's calls
+        took without that, tells there how long calls are that are fast; not of a peak's own tail,
+        as too few of them reach as far as most calls."""
+        assert self._peak is not None
         low, _ = self.limits()
         profile = self._at_choice
         faster = [peak for peak in self._found() if profile.low(peak.first_bin) < low]
@@ -302,7 +308,11 @@ class PeakProfile:
         }
         middle = round(profile.mean_cycles(_quantile(calls, 0.5)))
         beyond = profile.high(_quantile(calls, _MOST)) + 1
-        return min(low, max(beyond, math.isqrt(middle * low)))
+        told = _apart(middle, beyond, low)
+        is_tail = faster[0].last_bin >= self._peak.first_bin
+        if is_tail or len(own_times) < LEAST_FOR_ESTIMATES:
+            return told
+        return min(told, _apart(statistics.median_low(own_times), max(own_times) + 1, low))
 
     def peaks(self) -> tuple[Peak, ...]:
         """Those that there were at the choice, which keep their numbers, with all their calls."""
@@ -316,6 +326,12 @@ class PeakProfile:
 
     def _found(self) -> tuple[Peak, ...]:
         return find_peaks(self._at_choice.bins, self._at_choice.resolution)
+
+
+def _apart(middle: int, beyond: int, low: int) -> int:
+    """Cycles that are ``beyond`` most fast calls, and nearer to ``low``, from which on calls are in
+    the peak, than to the ``middle`` of the fast ones."""
+    return min(low, max(beyond, math.isqrt(middle * low)))
 
 
 def _quantile(bins: Mapping[int, int], part: float) -> int:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from darc.analyses.corrections import (
+    Corrections,
     hear_ops,
     leave_out_all,
     leave_out_passed,
@@ -15,6 +18,7 @@ from darc.analyses.corrections import (
     tell_unheard,
 )
 from darc.analyses.offvotes import Rules
+from darc.analyses.peakprofile import PeakProfile
 from darc.collectors.callees import OTHERS
 from darc.model.ftree import (
     Cause,
@@ -27,6 +31,8 @@ from darc.model.ftree import (
     Totals,
 )
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, Off, OffReason, Op, OpClass, Sum
+from darc.model.parameters import Parameters
+from darc.model.profile import bin_of
 from darc.model.shares import share_of
 from darc.search.descent import ended_paths
 from darc.views.treeview import ending_text
@@ -101,6 +107,30 @@ def test_calls_that_are_slow_all_the_same_keep_their_paths() -> None:
             )
     assert root.end is not None
     assert root.end.cause is Cause.PREEMPTION
+
+
+@pytest.mark.parametrize(("reason", "stays"), [(OffReason.READY, True), (OffReason.BLOCKED, False)])
+def test_fast_calls_that_were_preempted_do_not_hide_what_computes(
+    reason: OffReason, *, stays: bool
+) -> None:
+    """By their peak a call of 1.5 ms may be a fast one; without the time ready they take far less,
+    but what they wait for is their own."""
+    root, paths, kept = searched()
+    slow = off(kept, MS // 8, 29 * MS // 8, OffReason.READY).sample(OpClass.IN_PEAK)
+    fast = [
+        dataclasses.replace(op, end=op.start + MS, latency=MS, kept_as=OpClass.FASTEST, sums=())
+        for op in slow
+    ]
+    fast = [dataclasses.replace(op, off=(Off(op.start, op.end - MS // 8, reason),)) for op in fast]
+    profile = PeakProfile(samples.profile({}), None)
+    profile.take(
+        samples.profile({bin_of(MS, 1): 300, bin_of(5 * MS, 1): 20}), 1.0, is_searching=False
+    )
+    assert profile.choose("last")
+    both = dataclasses.replace(kept, ops=(*slow, *fast))
+    Corrections(paths, root, profile, Parameters()).by_ops(both, were_watched=True, are_all=True)
+    assert (root.end is None) is stays
+    assert stays or (root.end is not None and root.end.cause is Cause.PREEMPTION)
 
 
 def test_what_votes_alone_blame_is_not_said_to_have_computed() -> None:

@@ -117,6 +117,35 @@ def test_what_is_no_fast_call(bins: dict[int, int], spec: str, within: tuple[int
     assert first <= chosen(spec, bins).slow_from() <= last
 
 
+BUSY = {15: 40, 16: 300, 17: 90, 18: 30, 19: 20, 20: 20, 21: 20, 22: 30, 23: 12, 25: 40}
+"""Calls of one peak, of which every fifth lost its processor, and slow ones."""
+
+
+@pytest.mark.parametrize(
+    ("bins", "own_times", "within"),
+    [
+        (BUSY, [], (TABLE[23], TABLE[24])),
+        (BUSY, [TABLE[16]] * 32, (TABLE[20], TABLE[21])),  # halfway, as factors
+        (BUSY, [TABLE[16]] * 31 + [TABLE[24]], (TABLE[23], TABLE[24])),  # never later than by it
+        (
+            {18: 900, 19: 400, 20: 200, 21: 90, 22: 40, 23: 20, 24: 9},
+            [TABLE[18]] * 32,
+            (TABLE[20] + 1, TABLE[22]),
+        ),  # a tail
+        (BUSY, [TABLE[16]] * 24 + [TABLE[22]] * 8, (TABLE[22] + 1, TABLE[22] + 1)),
+        (BUSY, [TABLE[16]] * 7, (TABLE[23], TABLE[24])),  # too few
+        ({12: 380, 24: 40, 27: 20}, [TABLE[12]] * 32, (TABLE[19], TABLE[21])),  # slow ones between
+        ({12: 380, 27: 20}, [TABLE[26]] * 32, (TABLE[19], TABLE[21])),  # never later than by it
+    ],
+)
+def test_what_is_no_fast_call_where_fast_ones_are_preempted_too(
+    bins: dict[int, int], own_times: list[int], within: tuple[int, int]
+) -> None:
+    """What they took without that tells how long they are."""
+    first, last = within
+    assert first <= chosen("last", bins).slow_from(own_times) <= last
+
+
 def test_peaks_that_the_user_has_seen_before_and_are_not_there() -> None:
     before = find_peaks({12: 99_000, 20: 200, 27: 20})
     told = chosen("1", {12: 98, 20: 2}).told_of_missing(before, "handle") or ""
