@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping
 from darc.analyses.waits import is_libc
 from darc.code.demangle import display_name
 from darc.code.fields import field_at
-from darc.code.processor import PATCH_LENGTH, SIGNAL_RETURN, called_before, plt_slot
+from darc.code.processor import (
+    PATCH_LENGTH,
+    PLT_ENTRY,
+    SIGNAL_RETURN,
+    called_before,
+    plt_slot,
+)
 from darc.code.program import Program
 from darc.code.unwind import callers
 from darc.code.unwind import path as path_of
@@ -104,7 +110,7 @@ class ProgramNames:
         target = None if code is None else called_before(code, back)
         if target is None or module is None or target not in range(module.start, module.end):
             return None
-        entry = self._code(target, _PLT_ENTRY)
+        entry = self._code(target, PLT_ENTRY)
         if entry is None or self._program.is_thunk(target) or plt_slot(entry, target) is not None:
             return None
         return self._program.names.function_at(target).name
@@ -158,8 +164,6 @@ class ProgramNames:
 
 _LIBRARYS = re.compile(r"std::|core::|alloc::|<|__")
 """Names of inlined functions that only pass on what is waited for."""
-
-_PLT_ENTRY = 16
 
 _BEGINNINGS = frozenset(
     ("start_thread", "clone3", "clone", "__libc_start_call_main", "__libc_start_main", "_start")

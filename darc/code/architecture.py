@@ -174,6 +174,19 @@ class Prologue(Generic[Own_co]):
     original: bytes
 
 
+@dataclass(frozen=True, kw_only=True)
+class Relocations:
+    """What the dynamic linker does with a word of a file, by the numbers that a processor has for
+    the kinds of that."""
+
+    named: frozenset[int]
+    """It puts the address of a symbol there."""
+    relative: int
+    """It adds where the file is loaded."""
+    resolved: int
+    """It puts there what a resolver (IFUNC) returns, whose address the relocation has."""
+
+
 class CodeReader(Protocol[Own]):
     """Reads code of one architecture. It is asked about no instructions but its own."""
 
@@ -183,8 +196,12 @@ class CodeReader(Protocol[Own]):
     """Bytes of the shortest jump."""
     SHORT_REACH: range
     """How far that leads, in bytes from its end."""
+    LONGEST_JUMP: int
+    """Bytes of a direct one."""
     LONGEST_INSTRUCTION: int
     """Bytes."""
+    PATCH_REACH: int
+    """Bytes from a function's beginning that a patch there may change."""
 
     PROGRAM_COUNTER: str
     STACK_POINTER: str
@@ -204,6 +221,8 @@ class CodeReader(Protocol[Own]):
     """Bytes of a part of a file in memory, at most."""
     LIBUNWIND: str
     """The processor in the names of libunwind's functions."""
+    RELOCATIONS: Relocations
+    """What its files have of these."""
 
     def slot_of(self, cfa: int) -> int:
         """The address by which the frame is known whose CFA is ``cfa``: of one that is called with
@@ -277,15 +296,21 @@ class CodeReader(Protocol[Own]):
     def pointed_to(self, code: bytes, start: int) -> Iterator[int]:
         """What the code takes the address of, as of a function that it hands on; likewise."""
 
+    STACK_CHECK: int
+    """Bytes of a function's first code in which it looks at how much of its stack is left."""
+
     def splits_stack(self, code: bytes) -> bool:
-        """Whether ``code``, a function's first, looks at how much of its stack is left, which
-        grows in pieces (-fsplit-stack)."""
+        """Whether ``code``, the first :attr:`STACK_CHECK` bytes of a function, looks at that, as
+        its stack grows in pieces (-fsplit-stack)."""
 
     EXCEPTION_RETURN: re.Pattern[bytes]
     """How a function ends that lands an exception, as only gcc's ``__builtin_eh_return`` does."""
     SANDBOX_CALL: re.Pattern[bytes]
     """Code that makes the system calls ``prctl`` and ``seccomp``, or the one that its caller names,
     as libc's ``prctl`` and ``syscall`` do."""
+
+    PLT_ENTRY: int
+    """Bytes of a PLT's entry."""
 
     def plt_slot(self, code: bytes, address: int) -> int | None:
         """Which GOT slot a PLT entry with this ``code`` jumps through; ``None``: it is none."""

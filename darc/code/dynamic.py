@@ -12,10 +12,9 @@ from collections.abc import Iterable
 
 from darc.code.damaged import where_damaged
 from darc.code.headers import Headers
+from darc.code.processor import RELOCATIONS
 
 _SHT_RELA = 4
-_R_IRELATIVE = 37
-_R_COPY_LIKE = {6: "GLOB_DAT", 7: "JUMP_SLOT", 1: "64"}
 _DT_NEEDED, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 14, 15, 29
 
 
@@ -40,7 +39,7 @@ class Dynamic:
             table, symbols = headers.data(section), headers.data(dynsym)
             for offset, info, _addend in struct.iter_unpack("<QQq", table[: len(table) // 24 * 24]):
                 index = info >> 32
-                if (info & 0xFFFFFFFF) not in _R_COPY_LIKE or not index:
+                if (info & 0xFFFFFFFF) not in RELOCATIONS.named or not index:
                     continue
                 if index * 24 + 4 > len(symbols):
                     continue
@@ -61,7 +60,7 @@ class Dynamic:
                 continue
             table = self._headers.data(section)
             for offset, info, addend in struct.iter_unpack("<QQq", table[: len(table) // 24 * 24]):
-                if info & 0xFFFFFFFF == _R_IRELATIVE:
+                if info & 0xFFFFFFFF == RELOCATIONS.resolved:
                     slots.setdefault(addend, []).append(offset)
         return slots
 

@@ -7,14 +7,18 @@ from collections.abc import Iterator
 
 from darc.code.architecture import MAX_FUNCTION, Surroundings
 from darc.code.modules import Module
-from darc.code.processor import decode, instructions, jump_target
+from darc.code.processor import (
+    LONGEST_INSTRUCTION,
+    LONGEST_JUMP,
+    decode,
+    instructions,
+    jump_target,
+)
 from darc.code.scans import scans
 from darc.model.errors import TargetError
 
 _NEIGHBOURHOOD = 8192
 """Bytes around a piece of code in which other entries to it are looked for."""
-
-_LONGEST_JUMP = 6
 
 _ROOM = 256
 """Jumps to one piece of code that are looked at."""
@@ -65,7 +69,7 @@ class Jumps:
         piece of code (memcpy's and memmove's, in the C library).
         """
         low = max(start - _NEIGHBOURHOOD, module.start)
-        high = min(end + _NEIGHBOURHOOD + _LONGEST_JUMP, module.end)
+        high = min(end + _NEIGHBOURHOOD + LONGEST_JUMP, module.end)
         try:
             places = jumps_between(self._around.read(low, high - low), low, start, end)
             return places is None or any(map(self._is_instruction, places))
@@ -82,7 +86,7 @@ class Jumps:
             return True  # who knows
         if start == address and not self._around.outlines.is_function_start(address):
             start = self._begin_before(address)  # the extent is a guess
-        code = decode(self._around.read(start, address - start + 16), start)
+        code = decode(self._around.read(start, address - start + LONGEST_INSTRUCTION), start)
         return any(instruction.ip == address for instruction in code)
 
     def _begin_before(self, address: int) -> int:

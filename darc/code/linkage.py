@@ -8,7 +8,7 @@ from typing import Protocol
 from darc.code.demangle import display_name
 from darc.code.modules import Loaded, Module
 from darc.code.names import Names
-from darc.code.processor import is_lazy_binding, plt_slot
+from darc.code.processor import PLT_ENTRY, is_lazy_binding, plt_slot
 from darc.model.errors import TargetError
 from darc.model.ftree import Function
 
@@ -105,7 +105,7 @@ class Linkage:
         if module is None or module.image.symbols.at(address - module.bias) is not None:
             return None
         try:
-            code = self._program.read(address, 16)
+            code = self._program.read(address, PLT_ENTRY)
         except TargetError:
             return None
         return plt_slot(code, address)
@@ -116,7 +116,7 @@ class Linkage:
             return False
         if module.image.symbols.at(bound - module.bias) is not None:
             return False
-        return is_lazy_binding(self._program.read(bound, 16), bound)
+        return is_lazy_binding(self._program.read(bound, PLT_ENTRY), bound)
 
     def _exported(self, name: str) -> int | None:
         """Where a symbol that is not bound yet will be bound to, if only one module has it."""

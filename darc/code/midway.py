@@ -11,11 +11,8 @@ import functools
 from darc.code.callers import CallCounts
 from darc.code.demangle import base_symbol, display_name
 from darc.code.elf import Image
-from darc.code.processor import FRAME_AT_ENTRY, plt_slot
+from darc.code.processor import FRAME_AT_ENTRY, PLT_ENTRY, plt_slot
 from darc.code.symscans import is_cold_name
-
-_PLT_ENTRY = 16
-"""Bytes of one."""
 
 
 def why_none(image: Image, address: int, bias: int = 0) -> str | None:
@@ -80,7 +77,7 @@ def _may_be_entry(image: Image, address: int) -> bool:
 def _is_plt(image: Image, address: int) -> bool:
     if image.symbols.at(address) is not None:
         return False
-    code = image.loaded(address, _PLT_ENTRY)
+    code = image.loaded(address, PLT_ENTRY)
     return code is not None and plt_slot(code, address) is not None
 
 

@@ -9,6 +9,7 @@ from darc.code.labels import LABEL, is_inside_another
 from darc.code.processor import (
     CALL_THROUGH,
     PATCH_LENGTH,
+    STACK_CHECK,
     called_before,
     ends_in_call_through,
     splits_stack,
@@ -87,9 +88,6 @@ SPLIT = "its stack grows in pieces (-fsplit-stack): it may go on in another one"
 """Why no function is timed that begins with a look at how much of its stack is left: where that is
 too little ``__morestack`` calls it once more, behind its own call of that."""
 
-_PROLOGUE = 32
-"""Bytes that hold that."""
-
 _TAIL_DEPTH = 4
 """How many tail calls in a row are followed to a notrace callee."""
 
@@ -161,7 +159,7 @@ def entered_otherwise(program: Program, function: Function) -> str | None:
 def _splits(program: Program, address: int) -> bool:
     """Whether a function begins with a look at the end of its stack."""
     try:
-        return splits_stack(program.read(address, _PROLOGUE))
+        return splits_stack(program.read(address, STACK_CHECK))
     except TargetError:
         return False
 

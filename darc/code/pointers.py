@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from darc.code.damaged import where_damaged
 from darc.code.headers import Headers, Section, Segment, segment_at
+from darc.code.processor import RELOCATIONS
 
 _SHT_RELA, _SHT_PROGBITS, _SHT_RELR = 4, 1, 19
-_R_RELATIVE = 8
 _EXECUTABLE = 2
 """``e_type`` of a program that is loaded where it says (ELF gABI, ET_EXEC): nothing relocates what
 is in its data."""
@@ -86,4 +86,5 @@ def _relative(words: memoryview[int]) -> Iterator[int]:
     """The addends of relocations that only add where the file is loaded."""
     whole = words[: len(words) // 3 * 3].tolist()
     kinds, addends = whole[1::3], whole[2::3]
-    return (addend for kind, addend in zip(kinds, addends, strict=True) if kind == _R_RELATIVE)
+    relative = RELOCATIONS.relative
+    return (addend for kind, addend in zip(kinds, addends, strict=True) if kind == relative)

@@ -26,6 +26,9 @@ from darc.code.program import Program
 _ENTRY = 48
 """Bytes at a function's entry that are left alone: a pad of its own may be wanted there."""
 
+_MOST_PADDING = 16
+"""Bytes between functions that are looked at in one place."""
+
 _LONGEST_RUN = 32
 """Bytes before the reach of a short jump in which instructions of a relay may begin."""
 
@@ -79,7 +82,7 @@ def _padding(program: Program, place: int) -> int:
     length = 0
     module = program.module_at(place)
     assert module is not None
-    for instruction in decode(program.read(place, 16), place):
+    for instruction in decode(program.read(place, _MOST_PADDING), place):
         at = int(instruction.ip)
         if not is_padding(instruction):
             break

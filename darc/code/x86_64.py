@@ -34,10 +34,12 @@ from darc.code.x86_64_depth import frame_rules
 from darc.code.x86_64_faults import leaves_frame as leaves_frame
 from darc.code.x86_64_faults import may_learn_place as may_learn_place
 from darc.code.x86_64_faults import may_raise as may_raise
+from darc.code.x86_64_relocations import RELOCATIONS as RELOCATIONS
 from darc.code.x86_64_return_slot import is_looked_at as is_looked_at
 from darc.code.x86_64_scans import CALL_THROUGH as CALL_THROUGH
 from darc.code.x86_64_scans import EXCEPTION_RETURN as EXCEPTION_RETURN
 from darc.code.x86_64_scans import SANDBOX_CALL as SANDBOX_CALL
+from darc.code.x86_64_scans import STACK_CHECK as STACK_CHECK
 from darc.code.x86_64_scans import ends_in_call_through as ends_in_call_through
 from darc.code.x86_64_scans import led_through as led_through
 from darc.code.x86_64_scans import led_to as led_to
@@ -50,9 +52,11 @@ from darc.model.ftree import CallKind
 PATCH_LENGTH = 5  # bytes of a direct call or jump: what a patch needs at least
 SHORT_JUMP = 2  # bytes of the shortest jump
 SHORT_REACH = range(-128, 128)  # from its end
-_CONDITIONAL = 6  # bytes of a conditional jump that leads anywhere
+LONGEST_JUMP = 6  # bytes of a conditional one that leads anywhere
 LONGEST_INSTRUCTION = 15
 _LONGEST_PATCH = LONGEST_INSTRUCTION
+PATCH_REACH = 16  # bytes from a function's beginning
+PLT_ENTRY = 16  # bytes of one
 
 PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER = "rip", "rsp", "rbp"
 RESULT, THREAD_POINTER = "rax", "fs_base"
@@ -470,7 +474,7 @@ def _tail_site(
         problem = "the jump depends on a counter"
     elif _has_short_address(instruction):
         problem = _UNUSUAL
-    elif length < (room := _CONDITIONAL if is_conditional else PATCH_LENGTH):
+    elif length < (room := LONGEST_JUMP if is_conditional else PATCH_LENGTH):
         length = instruction.len
         displaced, problem = _displaced(function, instruction, around, room)
         is_short = problem is not None

@@ -54,6 +54,9 @@ def _reached(code: bytes, start: int, at: int) -> int:
     return start + at + 4 + int.from_bytes(code[at : at + 4], "little", signed=True)
 
 
+STACK_CHECK = 32  # bytes
+
+
 def splits_stack(code: bytes) -> bool:
     """See :meth:`~darc.code.architecture.CodeReader.splits_stack`."""
     return _SPLITS.search(code) is not None

@@ -19,6 +19,7 @@ from darc.code.labels import LABEL, is_label
 from darc.code.landmarks import Landmark
 from darc.code.modules import Module
 from darc.code.notrace import entered_otherwise, why_notrace
+from darc.code.processor import PATCH_REACH
 from darc.code.program import Program
 from darc.debuggee.clock import Use
 from darc.debuggee.holds import Scheduled
@@ -27,9 +28,6 @@ from darc.debuggee.switchwatch import OffWatch
 from darc.model.ftree import Function
 from darc.model.parameters import Parameters
 from darc.target.outcome import Outcome
-
-_PATCHED = 16
-"""Bytes from a function's beginning that a patch there may change."""
 
 
 class Clocked(ABC):
@@ -98,7 +96,7 @@ class HasCode(ABC):
         why = why_notrace(program, function) or entered_otherwise(program, function)
         if why is None and is_label(program, function.address):
             why = LABEL
-        if why is None and program.live.is_rewritten(function.address, _PATCHED):
+        if why is None and program.live.is_rewritten(function.address, PATCH_REACH):
             why = "the program has changed its first bytes, and may do so again"
         if why is not None:
             return why

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from darc import FLOORS
+from darc.code.architecture import CodeReader
 from darc.code.system_calls import SystemCall
-from tests.contract.names import walk
+from tests.contract.names import imported, walk
 from tests.contract.tree import (
     ABOVE,
     ENGINE,
@@ -46,13 +47,28 @@ OPERANDS = {Path("kgdb/calls.py"), Path("kgdb/tasks.py")}
 """They read what instructions of a kernel name, which is built for one processor."""
 
 OF_X86 = re.compile(
-    r"(?<![a-z])(x86(_64)?|amd64|i386|[re]?flags|[re]([abcd]x|[sd]i|[sb]p|ip)|r(8|9|1[0-5])[dwb]?"
+    r"(?<![a-z])(x86(_64)?|amd64|i386|aarch64|arm64|riscv\d*|ppc64(le)?|s390x?"
+    r"|[re]?flags|[re]([abcd]x|[sd]i|[sb]p|ip)|r(8|9|1[0-5])[dwb]?"
     r"|[xyz]mm\d+|[fg]s_base|mxcsr)(?![a-z0-9])",
     re.I,
 )
 STACKS = re.compile(r"slot|stack|cfa|(?<![a-z])sp(?![a-z])", re.I)
 NEUTRAL = {"flags"}
 """Words for other things, too."""
+
+EVERYDAY = {"LARGEST"}
+READ = {name for name, kind in CodeReader.__annotations__.items() if kind == "int"} - EVERYDAY
+"""What a code reader is asked for that is a number, but for a name of other things, too."""
+KINDS = re.compile(r"R_[A-Z][A-Z0-9_]*|(?:\w+_)?PLT(?:_\w+)?")
+"""How constants are called that are kinds of relocations, and sizes of a PLT."""
+LOOKS = {
+    f"darc.code.processor.{name}"
+    for name, one in vars(CodeReader).items()
+    if "bytes" in getattr(one, "__annotations__", {}).values()
+}
+"""What looks at bytes of code."""
+_WORD = 8
+"""Bytes of what is read as a number, at most."""
 
 OPCODES = re.compile(rb"0x(e8|e9|eb|c3|cc)\b", re.I)
 """Call, jumps, return, breakpoint: as numbers."""
@@ -153,8 +169,8 @@ def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.Name, ast.exp
                 yield from pairs(name, one)
 
 
-def is_number(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int)
+def is_number(node: ast.AST, least: int = 0) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value >= least
 
 
 def calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -170,6 +186,32 @@ def calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
             case ast.Call(func=ast.Attribute(attr="syscall"), args=[first, *_]):
                 if is_number(first):
                     yield node.lineno, "the number of a system call"
+
+
+def numbers(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Where what a code reader is asked for is a number, or several."""
+    for node in walk(tree):
+        match node:
+            case (
+                ast.Assign(targets=[target], value=value)
+                | ast.AnnAssign(target=target, value=ast.expr() as value)
+            ):
+                for name, one in pairs(target, value):
+                    is_asked = name.id.lstrip("_") in READ or KINDS.fullmatch(name.id.lstrip("_"))
+                    if is_asked and any(map(is_number, walk(one))):
+                        yield node.lineno, f"{name.id} is a number"
+
+
+def sizes(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Of a file that has a code reader look at bytes: where it reads a number of those that is no
+    word's. A file's own first bytes are no code."""
+    if LOOKS.isdisjoint(name for _, name in imported(tree)):
+        return
+    for node in walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="read"), args=[where, size]):
+                if not is_number(where) and any(is_number(one, _WORD + 1) for one in walk(size)):
+                    yield node.lineno, f"reads {ast.unparse(size)} bytes"
 
 
 def known(text: str) -> list[tuple[int, str]]:
@@ -199,6 +241,31 @@ def test_who_knows_x86_64_is_told() -> None:
         for line, what in known((ROOT / file).read_text())
     ]
     assert not wrong, "docs/extending/architecture.md does not name:\n" + "\n".join(wrong)
+
+
+def test_what_a_code_reader_is_asked_for_is_no_number_elsewhere() -> None:
+    """A second processor has others: kinds of relocations, the bytes of a PLT's entry."""
+    assert {"PLT_ENTRY", "PATCH_LENGTH"} < READ
+    assert "darc.code.processor.plt_slot" in LOOKS
+    wrong = [
+        f"{file}:{line}: {what}: darc/code/processor.py is asked"
+        for file in FILES
+        if not is_own(file)
+        for line, what in numbers(parsed(file))
+    ]
+    may = told()
+    wrong += [
+        f"{file}:{line}: {what}: how many is asked of darc/code/processor.py"
+        for file in FILES
+        if str(file) not in may
+        for line, what in sizes(parsed(file))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_each_file_of_its_own_is_told() -> None:
+    missing = [str(file) for file in FILES if is_own(file) and str(file) not in told()]
+    assert not missing, f"docs/extending/architecture.md does not name {missing}"
 
 
 def test_system_calls_have_their_numbers_in_one_file() -> None:
@@ -286,10 +353,48 @@ def test_one_place_of_a_floor_says_which_processor_it_is() -> None:
         r"code = rb'.\xe8'",
         r"code = b'\x48\x0f\x05'",
         "byte == 0xCC",
+        "platform.machine() == 'aarch64'",
     ],
 )
 def test_what_is_seen(line: str) -> None:
     assert known(line), line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "_R_RELATIVE = 8",
+        "_R_COPY_LIKE = {6: 'GLOB_DAT'}",
+        "_PLT_ENTRY: int = 16",
+        "PLT = 16",
+        "_WORDS, _PATCH_LENGTH = 3, 5",
+        "SHORT_JUMP = 2",
+    ],
+)
+def test_what_is_seen_of_numbers(line: str) -> None:
+    assert list(numbers(ast.parse(line))), line
+
+
+@pytest.mark.parametrize("line", ["_RELATIVE = 8", "R = 4", "_PLT_ENTRY = PLT_ENTRY", "split = 1"])
+def test_what_is_none_of_a_code_readers_numbers(line: str) -> None:
+    assert not list(numbers(ast.parse(line))), line
+
+
+@pytest.mark.parametrize(
+    ("line", "is_seen"),
+    [
+        ("plt_slot(read(at, 16), at)", False),
+        ("code = program.read(at, 16)", True),
+        ("code = program.read(at, end - at + 16)", True),
+        ("word = program.read(at, 8)", False),
+        ("code = program.read(at, PLT_ENTRY)", False),
+        ("header = content.read(0, 20)", False),
+    ],
+)
+def test_what_is_seen_of_sizes(line: str, is_seen: bool) -> None:
+    found = sizes(ast.parse(f"from darc.code.processor import plt_slot\n{line}"))
+    assert bool(list(found)) is is_seen, line
+    assert not list(sizes(ast.parse(line))), "it looks at no code"
 
 
 @pytest.mark.parametrize(
