@@ -7,20 +7,10 @@ from collections.abc import Sequence
 from darc.analyses.walkcode import WalkCode
 from darc.code.processor import is_system_call, jump_target
 from darc.code.program import Program
-from darc.code.standard_library import (
-    begins_threads,
-    is_named_of_library,
-    is_of_c,
-    is_of_cxx,
-    plain_name,
-)
+from darc.code.standard_library import begins_threads, is_named_of_library, is_of_cxx
 from darc.collectors.manyduties import ThreadStack
 from darc.model.ftree import Function
-
-_STARTERS = frozenset(
-    ("start_thread", "libc_start_call_main", "libc_start_main", "clone", "clone3")
-)
-"""What of the C library calls a thread's start function, without underscores before it."""
+from darc.model.libraries import is_c_library, is_thread_start
 
 _OUTERMOST = 4
 """Frames of a stack in which that is."""
@@ -54,7 +44,7 @@ class ThreadStarts:
     def _own(self, entered: Sequence[Function]) -> Function | None:
         """Of what a thread began with the first function that is no library's way to it."""
         for number, function in enumerate(entered):
-            is_last = number + 1 == len(entered) or is_of_c(entered[number + 1].module)
+            is_last = number + 1 == len(entered) or is_c_library(entered[number + 1].module)
             hands_on = not number and begins_threads(function)
             if is_last or not (hands_on or self._is_way_in(function)):
                 return function
@@ -70,7 +60,7 @@ class ThreadStarts:
         if any(to is not None and to <= at and code.contains(to) for at, to in jumps):
             return False
         called = (self._code.target(site) for site in code.sites)
-        own = [f for f in called if f is None or not (is_of_c(f.module) or _is_of_library(f))]
+        own = [f for f in called if f is None or not (is_c_library(f.module) or _is_of_library(f))]
         return len(own) <= 1
 
     def _start_without_names(self, entered: Sequence[Function]) -> Function | None:
@@ -78,17 +68,17 @@ class ThreadStarts:
         if len(entered) < 2 or self._program.names.at(entered[0].address):
             return None
         if self._is_unnamed_of_c(entered[0]):
-            return next((f for f in entered[1:3] if not is_of_c(f.module)), None)
+            return next((f for f in entered[1:3] if not is_c_library(f.module)), None)
         code = self._program.function(entered[0].address)
         is_clone = any(map(is_system_call, code.instructions.values()))  # of a static program
         return entered[2] if is_clone and len(entered) > 2 else None
 
     def _is_unnamed_of_c(self, function: Function) -> bool:
-        return is_of_c(function.module) and not self._program.names.at(function.address)
+        return is_c_library(function.module) and not self._program.names.at(function.address)
 
 
 def _is_starter(function: Function) -> bool:
-    return plain_name(function.symbol) in _STARTERS
+    return is_thread_start(function.symbol)
 
 
 def _is_of_library(function: Function) -> bool:

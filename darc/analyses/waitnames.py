@@ -7,7 +7,6 @@ import itertools
 import re
 from collections.abc import Callable, Mapping
 
-from darc.analyses.waits import is_libc
 from darc.code.demangle import display_name
 from darc.code.fields import field_at
 from darc.code.processor import (
@@ -21,6 +20,7 @@ from darc.code.program import Program
 from darc.code.unwind import callers
 from darc.code.unwind import path as path_of
 from darc.model.errors import DarcError
+from darc.model.libraries import FIRST_CODE, is_c_library, is_thread_start
 from darc.model.ops import ObjectKind, Stack
 
 
@@ -60,7 +60,7 @@ class ProgramNames:
                 if jumped == within:
                     break
             name = self._program.names.function_at(back - 1).name
-            if name in _BEGINNINGS:
+            if is_thread_start(name) or name == FIRST_CODE:
                 break
             found += [*self._inlined_at(back - 1), name]
             if name == within:
@@ -81,7 +81,7 @@ class ProgramNames:
             self._program, stack.pc, stack=stack.pointer, frame=stack.frame, words=words
         )[1:]
         is_inside = itertools.takewhile(lambda b: self._program.module_at(b) is inside, backs)
-        hidden = len(list(is_inside)) if inside is not None and is_libc(inside.name) else 0
+        hidden = len(list(is_inside)) if inside is not None and is_c_library(inside.name) else 0
         return backs[hidden:]
 
     def _inlined_at(self, address: int) -> tuple[str, ...]:
@@ -164,7 +164,3 @@ class ProgramNames:
 
 _LIBRARYS = re.compile(r"std::|core::|alloc::|<|__")
 """Names of inlined functions that only pass on what is waited for."""
-
-_BEGINNINGS = frozenset(
-    ("start_thread", "clone3", "clone", "__libc_start_call_main", "__libc_start_main", "_start")
-)

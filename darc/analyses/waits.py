@@ -11,13 +11,13 @@ Everything here is pure: names come from a :class:`Namer`.
 from __future__ import annotations
 
 import itertools
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 from darc.code.landmarks import WAIT_AT
+from darc.model.libraries import is_c_library
 from darc.model.ops import By, Event, ObjectKind, OffReason, Op, Stack
 from darc.model.waits import Holder, Role, WaitedFor, Waits
 
@@ -320,17 +320,12 @@ def moments_of(ops: Iterable[Op]) -> int:
     return moments
 
 
-def is_libc(module: str) -> bool:
-    """Whether a file of that name is the C library, which calls the kernel for a program."""
-    return re.match(r"lib(c|pthread)[.-]", module) is not None
-
-
 def _passed_on(wait: Wait, f0: str, name: Namer) -> Iterator[WaitPart]:
     """The parts of a wait. Who was in the same call when it woke this thread has passed on that it
     had been woken itself: so writers of a full pipe do, each to the next one, when somebody has
     read (``pipe_write``, fs/pipe.c). Until then the wait was for whoever woke that one."""
     route = wait.begin.node.route()[1:] if wait.begin.node is not None else ()
-    own = itertools.dropwhile(lambda node: is_libc(node.function.module), reversed(route))
+    own = itertools.dropwhile(lambda node: is_c_library(node.function.module), reversed(route))
     call = (*(node.function.name for node in own), f0)
     for part in wait.parts:
         left = part

@@ -8,9 +8,10 @@ from collections.abc import Set as AbstractSet
 from darc.analyses.walkcode import WalkCode
 from darc.analyses.walkgroups import WalkNode
 from darc.code.program import Program
-from darc.code.standard_library import EVENT_WAITS, plain_name
+from darc.code.standard_library import EVENT_WAITS
 from darc.code.unwind import Frame
 from darc.collectors.manyduties import Counted, ThreadStack
+from darc.model.libraries import plain_name
 
 
 class Edges:

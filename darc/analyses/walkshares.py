@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from darc.analyses.walkcode import WalkCode
 from darc.analyses.walkedges import Edges
 from darc.analyses.walkgroups import ThreadGroup, WalkNode
-from darc.code.standard_library import EVENT_WAITS, is_of_cxx, plain_name
+from darc.code.standard_library import EVENT_WAITS, is_of_cxx
 from darc.collectors.manyduties import Counted, ThreadStack
+from darc.model.libraries import plain_name
 
 _WAITS = EVENT_WAITS | frozenset(
     """poll ppoll select pselect accept accept4 recv recvfrom recvmsg recvmmsg

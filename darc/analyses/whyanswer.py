@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from darc.analyses.offvotes import Rules, own_time
 from darc.code.callers import callers_of
 from darc.code.program import Program
-from darc.code.standard_library import EVENT_WAITS, plain_name
+from darc.code.standard_library import EVENT_WAITS
 from darc.model.ftree import Cause, Fnode, RootCausePath
 from darc.model.functionset import FunctionSet
+from darc.model.libraries import plain_name
 from darc.model.ops import KeptOps, Op, OpClass
 from darc.model.snapshot import Snapshot
 from darc.model.why import Answer, Suspect

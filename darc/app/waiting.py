@@ -29,6 +29,7 @@ from darc.model.errors import (
     UnsupportedError,
     UsageError,
 )
+from darc.model.libraries import is_loader
 from darc.model.parameters import Parameters
 from darc.target.outcome import Outcome
 from darc.target.target import Target
@@ -401,6 +402,6 @@ def may_begin_late(debuggee: Debuggee, program: Program, request: Request) -> bo
     """
     if may_wait(debuggee, request.parameters):
         return True
-    if any(module.name.startswith("ld") for module in program.modules):
+    if any(is_loader(module.name) for module in program.modules):
         raise UnsupportedError(f"the program has not begun yet; {_CANNOT_WAIT % request.command}")
     return False

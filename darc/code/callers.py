@@ -20,11 +20,10 @@ from darc.model.errors import TargetError
 from darc.model.ftree import Function
 from darc.model.leftout import too_many
 from darc.model.leftoutmany import LeftOutMany
+from darc.model.libraries import is_c_library, is_loader
 
-_RUNTIME = re.compile(
-    r"(libc|libpthread|libm|libstdc\+\+|libgcc_s|ld)([-.].*)?\.so|ld-(linux|musl)|libc\.musl|\[vdso\]"
-)
-"""What a language's runtime is called: its functions are slow for their callers."""
+_RUNTIME = re.compile(r"(libm|libstdc\+\+|libgcc_s)([-.].*)?\.so|\[vdso\]")
+"""What of a language's runtime is called beside the C library."""
 
 _NEAR_PART = 0.75
 """So many of those that can be taken are near to what is under way, at most."""
@@ -90,7 +89,7 @@ def most_called(
     candidates = functions if isinstance(functions, Candidates) else Candidates.of(functions)
     calls = _calls(program, candidates, progress)
     files = {part.module for part in candidates.parts}
-    runtime = {name for name in files if _RUNTIME.match(name)}
+    runtime = {name for name in files if _is_runtime(name)}
     runtime = runtime if runtime < files else set()
     is_last = b"".join(
         (b"\1" if part.module in runtime else b"\0") * len(part.addresses)
@@ -149,7 +148,7 @@ def _outward(
     while ready:
         address = ready.popleft()
         module = program.module_at(address)
-        if module is None or (across and _RUNTIME.match(module.name)):
+        if module is None or (across and _is_runtime(module.name)):
             continue
         if module.start not in codes:
             codes[module.start] = _Bounds(module)
@@ -168,6 +167,11 @@ def _outward(
         ready += (to for to in pointed_to(code, start) if to in starts and to not in seen)
         if across:
             ready += _elsewhere(program, module, (to for to in ahead if to not in starts))
+
+
+def _is_runtime(file: str) -> bool:
+    """Whether it is a language's runtime, whose functions are slow for their callers."""
+    return is_c_library(file) or is_loader(file) or _RUNTIME.match(file) is not None
 
 
 def _elsewhere(program: Program, module: Module, targets: Iterable[int]) -> Iterator[int]:

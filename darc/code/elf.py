@@ -33,6 +33,7 @@ from darc.code.pointers import CodePointers
 from darc.code.processor import BREAKPOINT, LARGEST, MACHINE, PROGRAMS, handed_to_c
 from darc.code.symbols import FunctionSymbols
 from darc.model.errors import FormatError, UnsupportedError
+from darc.model.libraries import is_c_library, is_loader
 from darc.target.memory import Read
 
 _FIRST_CODE = 64
@@ -208,7 +209,7 @@ class Image:
             name.startswith(_UNWINDING) for name in self.dynamic.got_names.values()
         ):
             return False
-        return not self.name.startswith(("libc.so", "libc-", "libpthread", "ld-"))
+        return not (is_c_library(self.name) or is_loader(self.name))
 
     def warm_up(self) -> None:
         """Reads what is read once, when it is first asked for: it takes up to some 100 ms in a

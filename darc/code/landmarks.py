@@ -8,6 +8,7 @@ from enum import Enum
 from darc.code.processor import LIBUNWIND, epilogues
 from darc.code.program import Program
 from darc.model.errors import UnsupportedError
+from darc.model.libraries import is_glibc
 
 
 class Landmark(Enum):
@@ -127,8 +128,6 @@ WAIT_AT: dict[Landmark, tuple[str, ...]] = {
 }
 """Where threads wait for each other, in glibc: elsewhere functions of these names may be others."""
 
-_GLIBC = ("libc.so.6", "libpthread.so.0")
-
 _RUST_CATCH = "___rust_panic_cleanup"
 
 _FOUND_AT: dict[Landmark, tuple[str, ...]] = {
@@ -146,7 +145,7 @@ def wait_landmarks_of(program: Program) -> Iterator[tuple[Landmark, int, str]]:
     """As :func:`landmarks_of`, of what tells who waits for whom."""
     kinds = {name: kind for kind, names in WAIT_AT.items() for name in names}
     for module in program.modules:
-        if module.name not in _GLIBC:
+        if not is_glibc(module.name):
             continue
         for symbol in module.image.symbols.if_any(kinds):
             if (kind := kinds.get(symbol.name)) is not None:

@@ -32,6 +32,7 @@ from darc.model.errors import (
     UsageError,
 )
 from darc.model.ftree import CallKind
+from darc.model.libraries import is_loader
 from darc.target.target import Target
 
 _FEW_NAMES = 4
@@ -121,7 +122,9 @@ class Lookup:
         """The dynamic linker has some functions of the C library for itself alone (``memcpy``), and
         is there before that."""
         modules = {address: self._program.module_at(address) for address in addresses}
-        others = {a for a, module in modules.items() if module is None or not _is_loader(module)}
+        others = {
+            a for a, module in modules.items() if module is None or not is_loader(module.name)
+        }
         if others or not addresses or not self._is_loading():
             return others or addresses
         return set()
@@ -266,10 +269,6 @@ class Lookup:
         if line is not None:
             return f"{Path(line[0]).name}:{function.name}"
         return f"*{address:#x}"
-
-
-def _is_loader(module: Module) -> bool:
-    return module.name.startswith("ld-linux") or module.name.startswith("ld-musl")
 
 
 def _called(modules: Sequence[Module], name: str, progress: Callable[[str], None]) -> set[int]:

@@ -20,6 +20,7 @@ from darc.model.errors import NotFoundError, TargetError, UsageError
 from darc.model.ftree import Function
 from darc.model.leftout import LeftOut
 from darc.model.leftoutmany import LeftOutMany
+from darc.model.libraries import is_loader
 from darc.target.target import Target
 
 _SOURCE = re.compile(r"[^!:*?\[\]]+\.(c|cc|cpp|cxx|c\+\+|C|h|hh|hpp|rs|f|f90|d|zig|m|mm|s|S)")
@@ -290,7 +291,7 @@ class _Search:
         if found or found.gone:
             return found
         others = (m for m in self.program.modules if m is not self.own and m.name != "[vdso]")
-        return self._in([m for m in others if not m.name.startswith("ld")], pattern)
+        return self._in([m for m in others if not is_loader(m.name)], pattern)
 
     def _live(self, addresses: Iterable[int]) -> _Found:
         functions = list(map(self.program.names.function_at, addresses))

@@ -1,4 +1,4 @@
-"""What of a program is no code of its own but its language's library: C++'s, above all, and C's.
+"""What of a program is no code of its own but its language's library: C++'s, above all.
 
 A thread of ``std::thread`` begins in that, and waits in that, and much of it is made of templates,
 which stand in the program's own file.
@@ -24,16 +24,6 @@ _TRAMPOLINE = re.compile(
 
 EVENT_WAITS = frozenset(("epoll_wait", "epoll_pwait", "epoll_pwait2"))
 """Functions that threads wait in for whatever comes next, wherever that is called."""
-
-
-def plain_name(symbol: str) -> str:
-    """``poll`` of ``__poll`` and ``poll@@GLIBC_2.2.5``."""
-    return symbol.split("@", 1)[0].lstrip("_")
-
-
-def is_of_c(module: str) -> bool:
-    """Whether a file of this name is the C library, or the part of it that has its threads."""
-    return module.startswith(("libc.", "libc-", "libpthread", "ld-musl"))
 
 
 def is_of_cxx(function: Function) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 
 from darc.code.architecture import FunctionCode
 from darc.code.program import Program
-from darc.code.standard_library import EVENT_WAITS, is_of_c
+from darc.code.standard_library import EVENT_WAITS
 from darc.collectors.collector import Assignment, Way
 from darc.collectors.manyduties import Walks
 from darc.collectors.set_collector import SetCollector
@@ -26,6 +26,7 @@ from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.quota import Quota
 from darc.model.ftree import Function
 from darc.model.leftout import LeftOut, LeftOutFor
+from darc.model.libraries import is_c_library
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
 
@@ -185,7 +186,7 @@ class WalkCollector(SetCollector, Walks):
 def _exported(program: Program) -> list[Function]:
     found: dict[int, Function] = {}
     for module in program.modules:
-        if not is_of_c(module.name):
+        if not is_c_library(module.name):
             continue
         for symbol in module.image.symbols:
             if symbol.name.split("@", 1)[0] in EVENT_WAITS:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from darc.code.architecture import FunctionCode
 from darc.code.processor import may_learn_place
 from darc.code.program import Program
-
-_C_LIBRARY = re.compile(r"(libc|libpthread|ld)([-.].*)?\.so|ld-(linux|musl)|libc\.musl")
+from darc.model.libraries import is_c_library, is_loader
 
 _RUST = re.compile(r"3std.*14stack_overflow.*14signal_handler")
 """``std::sys::…::stack_overflow::…::signal_handler``, mangled in either way."""
@@ -86,6 +85,6 @@ def _is_runtimes(program: Program, address: int) -> bool:
     module = program.module_at(address)
     if module is None:
         return False
-    if _C_LIBRARY.match(module.name):
+    if is_c_library(module.name) or is_loader(module.name):
         return True
     return any(_RUST.search(name) for name in module.image.symbols.names_at(address - module.bias))

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from darc.model.ftree import Fnode
+from darc.model.libraries import is_c_library
 
-_C_LIBRARIES = ("libc.so", "libc-", "libpthread")
 _ALIAS = re.compile(r"^(?:__GI_)?_*(?:libc_)?(?=[a-z])")
 
 
@@ -47,7 +47,7 @@ def function_name(name: str, module: str) -> FunctionName:
     The C library's functions have several names each, of which others take another one than darc:
     ``write`` is ``__write``, ``__libc_write`` and ``__GI___libc_write`` as well.
     """
-    if module.startswith(_C_LIBRARIES) and not name.startswith("__libc_start"):
+    if is_c_library(module) and not name.startswith("__libc_start"):
         name = _ALIAS.sub("", name)
     return FunctionName(name, module)
 

@@ -27,6 +27,7 @@ from darc.code.demangle import display_name, without_signature
 from darc.model.contexts import Context, FunctionName, function_name
 from darc.model.errors import FormatError, NotFoundError, TargetError, UsageError
 from darc.model.inference import Inference, Trace
+from darc.model.libraries import FIRST_CODE, is_later_start
 
 HOW = "perf script --ns --no-inline --no-demangle --show-lost-events"
 """What makes such a text."""
@@ -51,11 +52,10 @@ _KERNEL = "vmlinux"
 _SYSTEM_CALL = FunctionName("do_syscall_64", _KERNEL)
 """What it calls for the sake of an event of raw_syscalls is the kernel's work for perf."""
 
-_BEGINNINGS = frozenset(
-    ("_start", "__clone", "__clone3", "clone", "clone3", "start_thread", "ret_from_fork",
-     "ret_from_fork_asm", "secondary_startup_64_no_verify", "secondary_startup_64")
-)  # fmt: skip
-"""Where threads and tasks begin."""
+_TASK_STARTS = frozenset(
+    ("ret_from_fork", "ret_from_fork_asm", "secondary_startup_64_no_verify", "secondary_startup_64")
+)
+"""Where a kernel's tasks begin."""
 
 
 @dataclass(frozen=True)
@@ -139,12 +139,16 @@ def _whole(events: list[_Event]) -> list[_Event]:
     """Those of a thread whose stacks are not cut: they begin where threads do, or where most of
     this thread's stacks do, as not all programs begin in one of the C library's functions."""
     firsts = Counter(event.stack[0] for event in events)
-    if any(first.name in _BEGINNINGS for first in firsts):
-        return [event for event in events if event.stack[0].name in _BEGINNINGS]
+    if any(_is_start(first.name) for first in firsts):
+        return [event for event in events if _is_start(event.stack[0].name)]
     most, count = firsts.most_common(1)[0]
     if 2 * count <= len(events):
         return []
     return [event for event in events if event.stack[0] == most]
+
+
+def _is_start(name: str) -> bool:
+    return name in _TASK_STARTS or name == FIRST_CODE or is_later_start(name)
 
 
 class _ScriptReader:
