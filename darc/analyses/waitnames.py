@@ -131,7 +131,7 @@ class ProgramNames:
             if module.image.segment_of(address - module.bias) is not None:  # also what no file has
                 return f"{module.name}+{address - module.bias:#x}"
         at = [r for r in self._program.regions if r.start <= address < r.end]
-        if at and at[0].path.startswith("[stack"):
+        if at and at[0].is_stack:
             return f"{address:#x} on a stack"
         if self.is_shared(address):
             return f"{address:#x} in shared memory"

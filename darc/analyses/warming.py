@@ -29,7 +29,7 @@ class Warming:
         if self._near is None:
             self._near = self._program.modules_near(self._address)
         for module in self._near:
-            if module.path != "[vdso]":  # is read anew for each analysis, and is small
+            if not module.is_vdso:  # is read anew for each analysis, and is small
                 module.image.warm_up()
             return True
         return False

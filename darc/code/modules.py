@@ -12,6 +12,9 @@ from darc.code.elf import Image, read_image
 from darc.model.errors import DarcError, FormatError, TargetError
 from darc.target.target import Region, Target
 
+_VDSO = "[vdso]"
+"""What that is called among a program's mappings."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Module:
@@ -25,6 +28,11 @@ class Module:
     image: Image
     file: tuple[int | None, int] = (None, 0)
     """The device and the inode of what is mapped."""
+
+    @property
+    def is_vdso(self) -> bool:
+        """Whether it is of no file: what the kernel maps into each program."""
+        return self.path == _VDSO
 
 
 @functools.lru_cache(maxsize=256)
@@ -119,7 +127,7 @@ class ModuleFinder:
         for region in regions:
             if not region.path and "x" in region.permissions:
                 moved.append(region)
-            if region.path.startswith("/") or region.path == "[vdso]":
+            if region.path.startswith("/") or region.path == _VDSO:
                 groups.setdefault(region.path, []).append(region)
         for path, mappings in groups.items():
             for parts in loads(mappings, moved):
@@ -133,8 +141,8 @@ class ModuleFinder:
     def _module(self, path: str, parts: list[Region]) -> Module | None:
         low = parts[0]
         try:
-            if path == "[vdso]":
-                image = Image(self._target.memory.read(low.start, low.end - low.start), "[vdso]")
+            if path == _VDSO:
+                image = Image(self._target.memory.read(low.start, low.end - low.start), _VDSO)
                 bias = _bias(image, low)
             else:
                 image, bias = self._mapped(path, parts)

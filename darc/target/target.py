@@ -49,6 +49,11 @@ class Region:
     device: int | None = None
     """Of the file; overlayfs and btrfs tell of another one when they are asked for a file."""
 
+    @property
+    def is_stack(self) -> bool:
+        """Whether the kernel says that it is a thread's stack."""
+        return self.path.startswith("[stack")
+
 
 @dataclass(frozen=True)
 class Place:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from darc import FLOORS
 from tests.contract.names import walk
-from tests.contract.tree import ENGINE, parsed
+from tests.contract.tree import ENGINE, floor, module_name, parsed
 
 SEAM = {"darc/debuggee/duties.py", "darc/debuggee/debuggee.py", "darc/debuggee/process.py"}
 
@@ -46,6 +47,9 @@ READ_WHILE_IT_RUNS = {
 }
 """Who asks whether its memory can be read while it runs, and for what."""
 
+MAPPED = re.compile(r"\W*(stack|vdso|vsyscall|heap)\b")
+"""What a process's kernel calls mappings that are of no file, between brackets."""
+
 KINDS = re.compile(r"is_(a_)?(kernel|process|remote|machine)")
 
 
@@ -63,6 +67,39 @@ def asked(file: Path, tree: ast.Module) -> Iterator[tuple[str, int]]:
                 KINDS.fullmatch(name)
             ):
                 yield name, node.lineno
+
+
+def mapped(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Where a file knows what mappings are called."""
+    for node in walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if "[" in text[:2] and MAPPED.match(text):
+                yield node.lineno, text
+
+
+def test_what_mappings_of_a_process_are_called_is_known_below_the_seam_alone() -> None:
+    seam = FLOORS.index("debuggee")
+    wrong = [
+        f"{file}:{line}: {text!r}: ask Region.is_stack, Module.is_vdso"
+        for file in ENGINE
+        if (floor(module_name(file)) or 0) > seam
+        for line, text in mapped(parsed(file))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_seen"),
+    [
+        ("path == '[vdso]'", True),
+        ("path.startswith('[stack')", True),
+        (r"re.compile(r'\[heap\]')", True),
+        ("name == 'stack'", False),
+        ("usage = '[FUNCTION]'", False),
+    ],
+)
+def test_the_name_of_a_mapping_is_noticed(text: str, is_seen: bool) -> None:
+    assert bool(list(mapped(ast.parse(text)))) is is_seen, text
 
 
 def test_few_ask_which_kind_it_is_and_each_for_one_thing() -> None:

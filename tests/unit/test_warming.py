@@ -25,7 +25,7 @@ class Program:
         self.asked.append(address)
         for path in self._paths:
             image = SimpleNamespace(warm_up=partial(self.read.append, path))
-            yield SimpleNamespace(path=path, image=image)
+            yield SimpleNamespace(is_vdso=path == "[vdso]", image=image)
 
 
 def warming_of(program: Program, monkeypatch: pytest.MonkeyPatch, spent: float = 0.0) -> Warming:
