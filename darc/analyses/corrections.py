@@ -190,7 +190,7 @@ def tell_unheard(paths: Iterable[RootCausePath], kept: KeptOps | None, why: str)
     for path in paths:
         ending, how = path.ending, Unclear.HOW_SPENT
         if ending.cause is Cause.FUNCTION and ending.cut is None and how not in ending.unclear:
-            path.nodes[-1].end = ending.noting(f"{how.value}: {why}", how)
+            path.nodes[-1].end = ending.noting(f"{how.text}: {why}", how)
 
 
 def _of_ready(counted: OffVotes) -> list[str]:

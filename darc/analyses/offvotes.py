@@ -240,7 +240,7 @@ def _plus(
 
 # ------------------------------------------------------------------- paths' ends
 
-UNTOLD_NOTE = f"{Unclear.HOW_SPENT.value}: it was in no call that was kept whole"
+UNTOLD_NOTE = f"{Unclear.HOW_SPENT.text}: it was in no call that was kept whole"
 """Of a path that ends in a function's own time."""
 
 

@@ -55,7 +55,7 @@ def tell_untimed(calls: Untimed, kind: Probes, why: str | None) -> None:
     timed; ``why`` says why no others did time these."""
     for node, missed in calls.items():
         whose = Unclear.WHOSE
-        note = f"{len(missed)} of its calls could not be timed, {whose.value}: {_first(missed)}"
+        note = f"{len(missed)} of its calls could not be timed, {whose.text}: {_first(missed)}"
         if (other := for_the_rest(kind)) is not None:
             note += f"; '--probes {other.kind.value}' can time them"
             if other.restraint is not None:
@@ -90,7 +90,7 @@ class SecondLook:
 
     @property
     def _cut_short(self) -> str:
-        unclear = Unclear.WHOSE.value
+        unclear = Unclear.WHOSE.text
         return f"calls of it that take no {self._kind.value} were still being timed: {unclear}"
 
 

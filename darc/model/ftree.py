@@ -163,24 +163,46 @@ class Decision:
 
 
 class Cut(Enum):
-    """Why a path was not followed to its end, in the words that reports and session files have."""
+    """Why a path was not followed to its end. Session files have these values."""
 
-    DEPTH = "maximum depth reached"
+    DEPTH = "depth"
     """By the parameter max_depth."""
-    EARLY = "the search was not at its end"
+    EARLY = "early"
     """There was no more time."""
-    DIVIDES = "it calls itself on, more than once each time"
+    DIVIDES = "divides"
     """Each level below has twice as many paths through the same functions."""
+
+    @property
+    def text(self) -> str:
+        """What users are told."""
+        return _CUT_TEXTS[self]
+
+
+_CUT_TEXTS = {
+    Cut.DEPTH: "maximum depth reached",
+    Cut.EARLY: "the search was not at its end",
+    Cut.DIVIDES: "it calls itself on, more than once each time",
+}
 
 
 class Unclear(Enum):
-    """What nobody knows of the own time in which a path ends, in the words that notes have for
-    it."""
+    """What nobody knows of the own time in which a path ends. Session files have these values."""
 
-    HOW_SPENT = "whether it ran or waited is not known"
+    HOW_SPENT = "how_spent"
     """By the function that it is of."""
-    WHOSE = "the time may be theirs"
+    WHOSE = "whose"
     """Calls of that function could not be timed."""
+
+    @property
+    def text(self) -> str:
+        """What notes say of it."""
+        return _UNCLEAR_TEXTS[self]
+
+
+_UNCLEAR_TEXTS = {
+    Unclear.HOW_SPENT: "whether it ran or waited is not known",
+    Unclear.WHOSE: "the time may be theirs",
+}
 
 
 @dataclass(frozen=True)
@@ -215,7 +237,7 @@ class Ending:
     @property
     def remark(self) -> str | None:
         """What a reader must know besides, of both."""
-        words = [one for one in (self.cut and self.cut.value, self.note) if one is not None]
+        words = [one for one in (self.cut and self.cut.text, self.note) if one is not None]
         return "; ".join(words) if words else None
 
 

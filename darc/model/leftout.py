@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class LeftOutFor(Enum):
-    """What kinds of reasons there are."""
+    """What kinds of reasons there are. Session files have these values."""
 
     ITSELF = "itself"
     """What its code is like, or what was seen of its calls: no more time would help."""

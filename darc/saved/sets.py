@@ -10,11 +10,12 @@ from darc.model.errors import FormatError
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import FunctionSet
-from darc.model.leftout import LeftOut
+from darc.model.leftout import LeftOut, LeftOutFor
 from darc.model.profile import OCTAVES, Profile
 from darc.saved.checked import (
     DamagedFileError,
     damaged,
+    read_choice,
     read_count,
     read_list,
     read_mapping,
@@ -33,14 +34,25 @@ ANALYSIS = "profile"
 
 
 def to_part(known: FunctionSet) -> dict[str, object]:
-    """The part, as JSON values: latencies in cycles of ``hz``, calls by bins of powers of two."""
+    """The part, as JSON values: those of the report, and of each that is left out the kind of
+    reason."""
+    left_out = [{**_left_out(one, why), "kind": why.kind.value} for one, why in known.left_out]
+    return {**to_report(known), "left_out": left_out}
+
+
+def to_report(known: FunctionSet) -> dict[str, object]:
+    """What the report has, too: latencies in cycles of ``hz``, calls by bins of powers of two."""
     return {
         "seconds": known.seconds,
         "every": known.every,
         "functions": [_row(row) for row in known.rows],
         "uncalled": [function_to_json(one) for one in known.uncalled],
-        "left_out": [{**function_to_json(one), "why": why.text} for one, why in known.left_out],
+        "left_out": [_left_out(one, why) for one, why in known.left_out],
     }
+
+
+def _left_out(one: Function, why: LeftOut) -> dict[str, object]:
+    return {**function_to_json(one), "why": why.text}
 
 
 def function_to_json(one: Function) -> dict[str, object]:
@@ -111,8 +123,13 @@ def from_part(content: object) -> FunctionSet:
 
 
 def _read_left_out(content: object, where: str) -> tuple[Function, LeftOut]:
-    found = read_object(content, where, "function symbol module offset why")
-    return _read_function(found, where), left_out_for(read_text(found["why"], f"{where}.why"))
+    tells_kind = "kind" in read_mapping(content, where)  # not those of files up to version 4
+    found = read_object(content, where, "function symbol module offset why" + " kind" * tells_kind)
+    why = read_text(found["why"], f"{where}.why")
+    if not tells_kind:
+        return _read_function(found, where), left_out_for(why)
+    kind = read_choice(LeftOutFor, found["kind"], f"{where}.kind")
+    return _read_function(found, where), LeftOut(why, kind)
 
 
 def _read_function(found: dict[str, object], where: str) -> Function:

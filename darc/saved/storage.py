@@ -24,12 +24,14 @@ from darc.model.ftree import (
     CallKind,
     CallSite,
     Cause,
+    Cut,
     Decision,
     Ending,
     Fnode,
     Function,
     NodeState,
     Totals,
+    Unclear,
 )
 from darc.model.parameters import MAX_DEPTH, Parameters
 from darc.model.peaks import PeakRange
@@ -58,10 +60,11 @@ from darc.search.contest import Contest
 FORMAT = "darc session"
 """What the file calls itself."""
 
-VERSION = 4
-"""The newest version that this release reads, and the one that it writes. Version 3 does not say
-which analysis it is of; version 2 has no parts; version 1 no decisions, no time slices, and
-latencies of callees over other calls than those of their siblings.
+VERSION = 5
+"""The newest version that this release reads, and the one that it writes. Version 4 says in
+sentences alone why paths end early and what nobody knows of them; version 3 does not say which
+analysis it is of; version 2 has no parts; version 1 no decisions, no time slices, and latencies of
+callees over other calls than those of their siblings.
 """
 
 _NO_LONGER = "condition"
@@ -176,7 +179,7 @@ def to_text(stored: Stored) -> str:
 def _node(
     node: Fnode, numbers: Mapping[Fnode, int], indirect: Mapping[Fnode, tuple[int, int]]
 ) -> dict[str, Any]:
-    function, end, decision = node.function, node.end, node.decision
+    function, decision = node.function, node.decision
     return {
         "id": node.id,
         "parent": None if node.parent is None else numbers[node.parent],
@@ -202,16 +205,20 @@ def _node(
             "own": decision.own,
             "conclusive": decision.is_conclusive,
         },
-        "end": None
-        if end is None
-        else {
-            "cause": end.cause.value,
-            "maxcount": end.maxcount,
-            "loop_callee": end.loop_callee,
-            "loop_calls": end.loop_calls,
-            "loop_share": end.loop_share,
-            "note": end.remark,
-        },
+        "end": None if node.end is None else _ending(node.end),
+    }
+
+
+def _ending(end: Ending) -> dict[str, Any]:
+    return {
+        "cause": end.cause.value,
+        "maxcount": end.maxcount,
+        "loop_callee": end.loop_callee,
+        "loop_calls": end.loop_calls,
+        "loop_share": end.loop_share,
+        "note": end.note,
+        "cut": None if end.cut is None else end.cut.value,
+        "unclear": sorted(one.value for one in end.unclear),
     }
 
 
@@ -504,12 +511,11 @@ class _Reader:
         )
 
     def ending(self, content: object, where: str) -> Ending:
-        found = read_object(content, where, "cause maxcount loop_callee loop_calls loop_share note")
+        keys = "cause maxcount loop_callee loop_calls loop_share note"
+        found = read_object(content, where, keys + " cut unclear" * (self._version > 4))
         cause = read_choice(Cause, found["cause"], f"{where}.cause")
-        callee, note = found["loop_callee"], found["note"]
-        calls, share = found["loop_calls"], found["loop_share"]
-        remark = None if note is None else read_text(note, f"{where}.note")
-        cut, note = (None, None) if remark is None else cut_in(remark)
+        callee, calls, share = found["loop_callee"], found["loop_calls"], found["loop_share"]
+        note, cut, unclear = self.remark(found, where)
         parts = (callee, calls, share)
         if any((part is None) == (cause is Cause.LOOP) for part in parts):
             damaged(where, "an ending with a callee, calls and share for loops alone")
@@ -521,8 +527,21 @@ class _Reader:
             loop_share=None if share is None else read_number(share, f"{where}.loop_share", 1.0),
             note=note,
             cut=cut,
-            unclear=unclear_in(remark or ""),
+            unclear=unclear,
         )
+
+    def remark(
+        self, found: Mapping[str, object], where: str
+    ) -> tuple[str | None, Cut | None, frozenset[Unclear]]:
+        """An ending's note, and what else a reader must know besides."""
+        note = None if found["note"] is None else read_text(found["note"], f"{where}.note")
+        if self._version < 5:
+            told = note or ""
+            cut, note = (None, note) if note is None else cut_in(note)
+            return note, cut, unclear_in(told)
+        rows = read_list(found["unclear"], f"{where}.unclear")
+        cut = None if found["cut"] is None else read_choice(Cut, found["cut"], f"{where}.cut")
+        return note, cut, frozenset(read_choice(Unclear, one, f"{where}.unclear") for one in rows)
 
     def contests(self, content: object, nodes: Sequence[Fnode]) -> tuple[Contest, ...]:
         contests: dict[Fnode, Contest] = {}

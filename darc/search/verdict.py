@@ -198,7 +198,7 @@ class Evidence:
             or (path.ending.cause is Cause.FUNCTION and not is_watched)
         ]
         doubts += [
-            f"calls of {path.nodes[-1].function.name} could not be timed: {Unclear.WHOSE.value}"
+            f"calls of {path.nodes[-1].function.name} could not be timed: {Unclear.WHOSE.text}"
             for path in first.paths
             if Unclear.WHOSE in path.ending.unclear
         ]

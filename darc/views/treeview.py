@@ -149,7 +149,7 @@ def ending_text(function: str, ending: Ending, show: Show = name) -> str:
     if ending.cut in (Cut.EARLY, Cut.DIVIDES):
         return f"in {name} or what it calls: {message(ending.remark or '')}"
     if ending.cut is Cut.DEPTH:
-        text = f"{ending.cut.value} at {name}: a larger --max-depth goes on from there"
+        text = f"{ending.cut.text} at {name}: a larger --max-depth goes on from there"
         return f"{text} ({message(ending.note)})" if ending.note else text
     if ending.cause is Cause.UNTOLD:
         return f"cause: {message(ending.note or 'in targets that could not be told apart')}"

@@ -92,7 +92,9 @@ def made(chance: random.Random) -> bytes:
         if not content:
             break
     if chance.random() < 0.05:
-        content["version"] = chance.choice((0, 2, -1, "1", 10**400 if chance.random() < 0.5 else 5))
+        content["version"] = chance.choice(
+            (0, 2, 4, -1, "1", 10**400 if chance.random() < 0.5 else 6)
+        )
     raw = bytearray(json.dumps(content).encode())
     if kind == 2 and raw:
         for _ in range(chance.randrange(1, 4)):

@@ -384,7 +384,7 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     done = run(tmp_path, build("deep"), 4000, *search(PEAK), "darc save /nowhere/s.json")
     assert "darc: there is no directory /nowhere; make it first" in done.gdb
     assert done.status == 1
-    assert json.loads((tmp_path / "s.json").read_text())["version"] == 4
+    assert json.loads((tmp_path / "s.json").read_text())["version"] == 5
 
 
 def test_saving_at_a_stop_in_the_middle_changes_nothing(tmp_path: Path) -> None:

@@ -353,7 +353,7 @@ def test_where_the_depth_was_reached_nothing_else_is_told() -> None:
     )
     samples.decide(paths[0].nodes[2].add_child(function, samples.site(60)), 7, 900, False)
     tell_others(ended_paths(root))
-    assert last.end.remark == Cut.DEPTH.value
+    assert last.end.remark == Cut.DEPTH.text
 
 
 def test_many_functions_that_few_calls_speak_for_are_one_line() -> None:

@@ -388,7 +388,7 @@ class TestEndings:
         nodes = (tree.root, tree.one, tree.inner)
         path = RootCausePath(nodes, Ending(Cause.FUNCTION, 20, cut=Cut.DEPTH))
         ending = conclude([path], tree.root, ops, RULES).endings[tree.inner]
-        assert ending.remark == f"{Cut.DEPTH.value}; {UNTOLD_NOTE}"
+        assert ending.remark == f"{Cut.DEPTH.text}; {UNTOLD_NOTE}"
         assert outcome([RootCausePath(nodes, ending)]) is Status.MAX_DEPTH
 
     def test_an_end_that_no_op_has_seen_may_have_waited(self, tree: Tree) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,14 @@ from darc.model.ftree import (
     Totals,
     Unclear,
 )
+from darc.model.leftout import LeftOutFor
 from darc.model.ops import KeptOps, ObjectKind, OpClass, Span, Sum
 from darc.model.parameters import MAX_DEPTH, OnFinish, Parameters, Probes
 from darc.model.peaks import PeakRange
 from darc.model.profile import Profile
 from darc.model.status import Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
-from darc.saved import storage
+from darc.saved import sets, storage
 from darc.saved.checked import DamagedFileError
 from darc.saved.descents import SavedDescent, from_session, to_parts
 from darc.saved.storage import SearchState, Stored
@@ -73,7 +75,7 @@ ENDINGS = st.builds(Ending, PLAIN, COUNTS, note=NOTES, cut=CUTS) | LOOPS
 def unclear(ending: Ending, what: set[Unclear]) -> Ending:
     """The same, of which something is not known."""
     for one in what:
-        ending = ending.noting(f"it is {one.value}: …", one)
+        ending = ending.noting(f"it is {one.text}: …", one)
     return ending
 
 
@@ -278,8 +280,62 @@ def test_ops_of_another_build_keep_their_calls() -> None:
     assert storage.to_text(read(storage.to_text(again))) == storage.to_text(again)
 
 
+RECORDED = Path(__file__).parents[1] / "recorded/session-4.json"
+"""As the last darc wrote it that had sentences alone."""
+
+
+def test_a_recorded_session_means_what_it_meant() -> None:
+    """Whatever users are told today: what it says in the words of its time are values."""
+    stored = storage.read_file(RECORDED)
+    ends = [node.end for node in stored.root.walk() if node.end is not None]
+    asked, missed = "of a signal: nobody asked", "it is {}: callees are not timed"
+    spent, whose = "whether it ran or waited is not known", "the time may be theirs"
+    assert [(end.cut, end.note, set(end.unclear)) for end in ends] == [
+        (Cut.DEPTH, None, set()),
+        (Cut.DEPTH, asked, set()),
+        (Cut.EARLY, None, set()),
+        (Cut.EARLY, asked, set()),
+        (Cut.DIVIDES, None, set()),
+        (Cut.DIVIDES, asked, set()),
+        (None, missed.format(spent), {Unclear.HOW_SPENT}),
+        (None, missed.format(whose), {Unclear.WHOSE}),
+        (None, "a plain note", set()),
+        (Cut.DEPTH, f"nobody saw {spent}; calls: {whose}", set(Unclear)),
+    ]
+    known = sets.from_part(stored.parts[sets.PART])
+    assert [why.kind for _, why in known.left_out] == [
+        LeftOutFor.TIME, LeftOutFor.USER, LeftOutFor.NUMBER, LeftOutFor.ITSELF
+    ]  # fmt: skip
+    again = read(storage.to_text(stored))
+    assert [node.end for node in again.root.walk() if node.end is not None] == ends
+
+
+@pytest.mark.parametrize(("kind", "values"), [
+    (Cut, "depth early divides"),
+    (Unclear, "how_spent whose"),
+    (LeftOutFor, "itself number time user"),
+])  # fmt: skip
+def test_what_files_have_is_never_called_otherwise(kind: type[Enum], values: str) -> None:
+    assert [one.value for one in kind] == values.split()
+
+
+def test_what_a_file_says_does_not_depend_on_what_users_are_told() -> None:
+    root = Fnode(samples.function("handle"))
+    root.end = Ending(Cause.FUNCTION, 3, note="of other words", cut=Cut.EARLY)
+    root.end = root.end.noting(None, *Unclear)
+    stored = dataclasses.replace(sample(), root=root, search=SearchState(60), parts={})
+    text = storage.to_text(stored)
+    assert Cut.EARLY.text not in text
+    assert read(text).root.end == root.end
+
+
 def test_a_session_of_an_earlier_release_can_be_read() -> None:
     content = json.loads(storage.to_text(sample()))
+    for node in content["ftree"]:
+        if node["end"] is not None:
+            del node["end"]["cut"], node["end"]["unclear"]
+    content["version"] = 4
+    assert read(json.dumps(content)).analysis == "start"
     del content["analysis"]
     content["version"] = 3
     assert read(json.dumps({**content})).analysis == "start"
@@ -318,7 +374,7 @@ def test_no_address_of_the_run_is_written() -> None:
     assert "4194304" not in storage.to_text(sample())  # 0x400000
     content = json.loads(storage.to_text(sample()))
     assert content["format"] == "darc session"
-    assert content["version"] == 4
+    assert content["version"] == 5
     assert content["analysis"] == "start"
     flush = next(n for n in content["ftree"] if n["id"] == "1.7")
     assert flush["function"]["symbol"] == "flush"
@@ -427,7 +483,7 @@ def change_in(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (change(version=5), "is a session of version 5, and this darc reads up to 4"),
+        (change(version=6), "is a session of version 6, and this darc reads up to 5"),
         (change(analysis=7), "analysis is not a text"),
         (change(version=True), "version is not a whole number"),
         (change(version=0), "version is not a whole number"),
@@ -461,6 +517,8 @@ def change_in(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (change_in("ftree.11.site.indirect", [3, 3]), "indirect is not a whole number from 0 to 2"),
         (change_in("ftree.10.end.loop_callee", None), "ftree[10].end is not an ending"),
         (change_in("ftree.10.end.loop_share", 1.5), "loop_share is not a number that can be"),
+        (change_in("ftree.10.end.cut", "sentence"), "end.cut is not one of depth, early, divides"),
+        (change_in("ftree.10.end.unclear", ["x"]), "end.unclear is not one of how_spent, whose"),
         (change_in("contests.0.seen", 0), "contests[0].seen is not a whole number from 1"),
         (change_in("contests.0.callees.0.node", 1), "node is not a callee that is not there yet"),
     ],

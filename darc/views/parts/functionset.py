@@ -9,7 +9,7 @@ from rich.text import Text
 from darc.model.functionset import FunctionSet, making_text
 from darc.model.hints import CallsAnother, Comes, Hint, Tick, hints
 from darc.model.snapshot import Snapshot
-from darc.saved.sets import to_part
+from darc.saved.sets import to_report
 from darc.views.lapse import draw_hints, draw_lapse
 from darc.views.parts.part import Doing, PartView, cost_lines
 from darc.views.setview import draw_set, making_told
@@ -35,7 +35,7 @@ def _lines(snapshot: Snapshot, known: FunctionSet, style: Style) -> list[Text]:
 
 def _to_json(known: FunctionSet) -> dict[str, Any]:
     """The profiles of many functions, the most interesting one first, with what is made of them."""
-    found: dict[str, Any] = to_part(known)
+    found: dict[str, Any] = to_report(known)
     for made, row in zip(found["functions"], known.rows, strict=True):
         made["excess"] = round(row.excess)
         made["p50"], made["p99"] = round(row.quantile(0.5)), round(row.quantile(0.99))
