@@ -11,8 +11,8 @@ from darc.session.message import Message
 from darc.session.session import Session
 from darc.target.target import Target
 from darc.views import render
-from darc.views.exporters.text import early_end, status
 from darc.views.general.histogram import histogram
+from darc.views.general.status import early_end, status
 from darc.views.style import Style
 from darc.views.treeview import drawn_nodes
 

@@ -22,6 +22,7 @@ from tests.contract.names import name_of, names_in, walk
 from tests.contract.tree import (
     ABOVE,
     ENGINE,
+    INSTALLED,
     OUTER,
     ROOT,
     Import,
@@ -461,6 +462,46 @@ def test_what_is_for_all_analyses_knows_no_particular_one() -> None:
 )
 def test_who_knows_a_particular_analysis_is_noticed(text: str) -> None:
     assert list(of_one_analysis(Path("darc/session/figures.py"), ast.parse(text)))
+
+
+EXPORTERS = Path("darc/views/exporters")
+
+
+def exporters() -> frozenset[str]:
+    """The modules that are each a format of the report."""
+    return frozenset(
+        module_name(file)
+        for file in python_files(str(EXPORTERS))
+        for node in parsed(file).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("Exporter(")
+    )
+
+
+def of_one_exporter(file: Path, tree: ast.Module) -> Iterator[str]:
+    """What a file beside their registry imports from single formats."""
+    if file != EXPORTERS / "__init__.py":
+        found = (one for one in imports_in(file, tree) if one.name != module_name(file))
+        yield from (str(one) for one in found if one.name.startswith(tuple(exporters())))
+
+
+def test_a_format_is_known_to_the_registry_alone() -> None:
+    """It is one file, and can be left out: what others make of the same values is no exporter's."""
+    assert {"darc.views.exporters.json", "darc.views.exporters.text"} <= exporters()
+    files = [file for package in sorted(INSTALLED) for file in python_files(package)]
+    wrong = [line for file in files for line in of_one_exporter(file, parsed(file))]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from darc.views.exporters.text import report",
+        "from darc.views.exporters import json",
+        "def f():\n    import darc.views.exporters.dot",
+    ],
+)
+def test_who_knows_a_format_is_noticed(text: str) -> None:
+    assert list(of_one_exporter(Path("darc/views/output.py"), ast.parse(text)))
 
 
 def reaches(file: Path, tree: ast.Module) -> Iterator[str]:

@@ -14,9 +14,10 @@ from darc.model.snapshot import SiteReport, SiteState
 from darc.views import render
 from darc.views.exporters.json import JSON
 from darc.views.exporters.reportfile import write_report
-from darc.views.exporters.text import report, status
+from darc.views.exporters.text import report
 from darc.views.general.histogram import histogram
 from darc.views.general.live import live
+from darc.views.general.status import status
 from darc.views.style import Style
 from darc.views.words import columns, message, name, printable, shorten, whole
 

@@ -20,8 +20,9 @@ from darc.saved.descents import from_session
 from darc.saved.refit import check_overrides, new_parameters
 from darc.views.exporters import EXPORTERS
 from darc.views.exporters.reportfile import write_report
-from darc.views.exporters.text import report, status
+from darc.views.exporters.text import report
 from darc.views.general.live import live
+from darc.views.general.status import status
 from darc.views.style import Style
 from tests.fuzz import names
 

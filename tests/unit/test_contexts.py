@@ -27,7 +27,7 @@ from darc.model.inference import Inference, Instance, Trace
 from darc.saved import contexts
 from darc.saved.checked import DamagedFileError
 from darc.views.contextview import RankedContexts, table, to_json
-from darc.views.exporters.json import json_text
+from darc.views.jsonvalues import json_text
 from darc.views.style import Style
 from tests.unit import samples
 

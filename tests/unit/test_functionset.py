@@ -21,8 +21,9 @@ from darc.model.part import parts_of
 from darc.saved import sets
 from darc.saved.checked import DamagedFileError
 from darc.views.exporters.json import to_json
-from darc.views.exporters.text import report, status
+from darc.views.exporters.text import report
 from darc.views.general.histogram import histogram, of_row
+from darc.views.general.status import status
 from darc.views.style import Style
 from tests.unit import ops
 from tests.unit.sets import KNOWN, function, row

@@ -14,8 +14,8 @@ from darc.model.functionset import FunctionSet
 from darc.model.hints import CallsAnother, Comes, Contended, Tick, hints, period
 from darc.model.part import parts_of
 from darc.views.exporters.json import to_json
-from darc.views.exporters.text import status
 from darc.views.general.histogram import histogram, of_row
+from darc.views.general.status import status
 from darc.views.style import Style
 from tests.unit import ops
 from tests.unit.setrows import row

@@ -14,7 +14,7 @@ from darc.model.status import Status
 from darc.model.why import Answer, Verdict
 from darc.search.inquiry import Elsewhere, Inquiry, Search
 from darc.search.suspects import suspects
-from darc.views.exporters.text import status
+from darc.views.general.status import status
 from darc.views.style import Style
 from tests.unit.sets import function, of, row
 

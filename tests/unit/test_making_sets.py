@@ -39,8 +39,8 @@ from darc.model.parameters import Parameters
 from darc.search.suspects import suspects
 from darc.target.ownthread import Turn
 from darc.target.target import Target
-from darc.views.exporters.text import status
 from darc.views.general.live import live
+from darc.views.general.status import status
 from darc.views.style import Style
 from tests.fake_symbols import FakeSymbols
 from tests.fake_target import FakeScreen

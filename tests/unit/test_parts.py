@@ -66,7 +66,7 @@ VIEW = PartView(
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    for user in ("exporters.json", "exporters.text", "general.histogram", "general.live"):
+    for user in ("exporters.json", "general.status", "general.histogram", "general.live"):
         monkeypatch.setattr(f"darc.views.{user}.PARTS", {**PARTS, Herd.key: VIEW})
 
 

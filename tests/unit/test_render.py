@@ -30,9 +30,10 @@ from darc.model.status import EndedBy, Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
 from darc.views import render
 from darc.views.exporters.json import to_json
-from darc.views.exporters.text import early_end, report, status
+from darc.views.exporters.text import report
 from darc.views.general.histogram import histogram
 from darc.views.general.live import live
+from darc.views.general.status import early_end, status
 from darc.views.style import Style
 from darc.views.treeview import ending_text, place
 from darc.views.words import cost_text

@@ -36,18 +36,17 @@ def write(
     form: Exporter = JSON,
     file: Path | None = None,
     style: Style | None = None,
-    require_root_cause: bool = False,
 ) -> list[str]:
     shown: list[str] = []
-    write_report(
-        snapshot or samples.snapshot(),
-        form,
-        file,
-        emit=shown.append,
-        style=style,
-        require_root_cause=require_root_cause,
-    )
+    write_report(snapshot or samples.snapshot(), form, file, emit=shown.append, style=style)
     return shown
+
+
+def require_root_cause(snapshot: Snapshot, file: Path) -> list[str]:
+    """The same by the command, which refuses a snapshot without a root cause."""
+    app = FakeApp(snapshot)
+    commands.run(app, "report", f"-o {file} --require root-cause")
+    return app.shown
 
 
 def test_the_json_report_has_the_ops_and_what_causes_explain() -> None:
@@ -257,9 +256,9 @@ def test_require_fails_after_the_report_was_written(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     snapshot = samples.snapshot(status=Status.INCONCLUSIVE, paths=())
     with pytest.raises(DarcError, match="no root cause of handle was found: not conclusive"):
-        write(snapshot, file=file, require_root_cause=True)
+        require_root_cause(snapshot, file)
     assert json.loads(file.read_text())["status"] == "not conclusive"
-    assert len(write(file=file, require_root_cause=True)) == 1
+    assert len(require_root_cause(samples.snapshot(), file)) == 1
 
 
 def test_a_written_file_replaces_the_old_one_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -390,11 +389,11 @@ def test_a_frozen_snapshot_stays_as_it_is() -> None:
 def test_causes_of_the_smaller_part_are_no_root_cause_for_a_script(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     whole = ops.snapshot()
-    assert len(write(whole, file=file, require_root_cause=True)) == 1
+    assert len(require_root_cause(whole, file)) == 1
     assert json.loads(file.read_text())["explained"]["is_minor"] is False
     little = dataclasses.replace(whole, paths=(ops.path_of(whole, "fill"),))
     with pytest.raises(DarcError, match="no root cause of most of the time of handle's slow calls"):
-        write(little, file=file, require_root_cause=True)
+        require_root_cause(little, file)
     told = json.loads(file.read_text())
     assert told["explained"]["is_minor"] is True
     assert told["status"] == "root cause found"

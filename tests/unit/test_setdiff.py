@@ -16,7 +16,7 @@ from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import FunctionSet
 from darc.model.setdiff import Fate, Method, difference, rate
 from darc.views import setdiff as view
-from darc.views.exporters.json import difference_to_json
+from darc.views.jsonvalues import difference_to_json
 from darc.views.style import Style
 from tests.unit.samples import HZ
 from tests.unit.setrows import row

@@ -50,7 +50,7 @@ from darc.search.suspects import (
 )
 from darc.session.session import Session
 from darc.views.exporters.json import to_json
-from darc.views.exporters.text import status
+from darc.views.general.status import status
 from darc.views.style import Style
 from tests.unit import samples
 from tests.unit.ops import call, made_op

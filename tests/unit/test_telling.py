@@ -19,7 +19,7 @@ from darc.model.status import Status
 from darc.session.message import Message
 from darc.session.session import Session
 from darc.target.target import Target
-from darc.views.exporters.text import status
+from darc.views.general.status import status
 from darc.views.style import Style
 from tests.unit import samples
 from tests.unit.setrows import row

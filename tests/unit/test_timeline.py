@@ -16,7 +16,7 @@ from darc.model.ops import KeptOps, Off, OffReason, OpClass, Span
 from darc.model.snapshot import Snapshot
 from darc.model.waits import Waits
 from darc.views import contrast as contrast_view
-from darc.views.exporters.json import json_text, ops_to_json
+from darc.views.jsonvalues import json_text, ops_to_json
 from darc.views.render import paths, wait_lines
 from darc.views.style import Style
 from darc.views.timeline import op_list, timeline

@@ -19,9 +19,8 @@ from darc.model.snapshot import Snapshot
 from darc.model.values import member
 from darc.saved import descents, sets, storage
 from darc.views import contrast as contrast_view
+from darc.views import jsonvalues, timeline
 from darc.views import setdiff as setdiff_view
-from darc.views import timeline
-from darc.views.exporters import json
 
 _BY = Option(
     "--by",
@@ -53,14 +52,14 @@ def _ops(app: Actions, parsed: Parsed) -> None:
             app,
             parsed,
             lambda style: timeline.timeline(snapshot, number, style),
-            lambda: {"hz": kept.hz, **json.op_to_json(op)},
+            lambda: {"hz": kept.hz, **jsonvalues.op_to_json(op)},
         )
     else:
         write(
             app,
             parsed,
             lambda style: timeline.op_list(snapshot, style),
-            lambda: json.ops_to_json(kept),
+            lambda: jsonvalues.ops_to_json(kept),
         )
 
 
@@ -94,7 +93,7 @@ def _compare(app: Actions, parsed: Parsed) -> None:
             app,
             parsed,
             lambda style: setdiff_view.table(found, names, style),
-            lambda: json.difference_to_json(found, names),
+            lambda: jsonvalues.difference_to_json(found, names),
         )
         return
     if by is not None:
@@ -104,7 +103,7 @@ def _compare(app: Actions, parsed: Parsed) -> None:
         app,
         parsed,
         lambda style: contrast_view.table(made, style),
-        lambda: json.contrast_to_json(made),
+        lambda: jsonvalues.contrast_to_json(made),
     )
 
 

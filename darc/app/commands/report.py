@@ -8,7 +8,9 @@ from pathlib import Path
 from darc.app.commands.command import FILE, Actions, Command, Option, Parsed, Value, style_of
 from darc.app.commands.written import FILE_OPTION
 from darc.app.options import Typed
-from darc.model.errors import UsageError
+from darc.model.errors import DarcError, UsageError
+from darc.model.shares import is_minor
+from darc.model.snapshot import Snapshot
 from darc.model.values import member, named
 from darc.views.exporters import EXPORTERS, reportfile
 from darc.views.exporters.exporter import Exporter
@@ -18,7 +20,28 @@ class Required(Enum):
     """What a report may be an error without."""
 
     ROOT_CAUSE = "root-cause"
+    """One, or more, that explain most of the peak's time, as far as that is known."""
     ANSWER = "answer"
+    """Of ``darc why``."""
+
+    def why_missing(self, snapshot: Snapshot) -> str | None:
+        """What to tell where a snapshot is without it."""
+        is_path = self is Required.ROOT_CAUSE
+        return _no_root_cause(snapshot) if is_path else _no_answer(snapshot)
+
+
+def _no_root_cause(snapshot: Snapshot) -> str | None:
+    if not snapshot.paths:
+        return f"no root cause of {snapshot.function} was found: {snapshot.status.value}"
+    if is_minor(snapshot):
+        return f"no root cause of most of the time of {snapshot.function}'s slow calls was found"
+    return None
+
+
+def _no_answer(snapshot: Snapshot) -> str | None:
+    answers = [part for part in snapshot.parts.values() if part.is_answer]
+    why = answers[-1].why_no_answer if answers else "'darc why' was not asked"
+    return None if why is None else f"no answer: {why}"
 
 
 _FORMAT = Option(
@@ -56,15 +79,12 @@ def _parse_report(typed: Typed) -> Parsed:
 
 
 def _report(app: Actions, parsed: Parsed) -> None:
+    snapshot, needed = app.snapshot(tree=True), _NEEDED.of(parsed)
     reportfile.write_report(
-        app.snapshot(tree=True),
-        _FORM.of(parsed),
-        _FILE.of(parsed),
-        emit=app.emit,
-        style=style_of(app),
-        require_root_cause=_NEEDED.of(parsed) is Required.ROOT_CAUSE,
-        require_answer=_NEEDED.of(parsed) is Required.ANSWER,
+        snapshot, _FORM.of(parsed), _FILE.of(parsed), emit=app.emit, style=style_of(app)
     )
+    if needed is not None and (missing := needed.why_missing(snapshot)) is not None:
+        raise DarcError(f"{missing}; 'darc status' tells more")
 
 
 REPORT = Command(

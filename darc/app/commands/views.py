@@ -11,8 +11,8 @@ from darc.model.errors import UsageError
 from darc.model.functionprofile import FunctionProfile
 from darc.model.snapshot import Snapshot
 from darc.views import render
-from darc.views.exporters.text import status
 from darc.views.general.histogram import histogram, of_row
+from darc.views.general.status import status
 from darc.views.style import Style
 
 

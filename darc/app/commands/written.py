@@ -7,7 +7,7 @@ from pathlib import Path
 from darc.app.commands.command import FILE, Actions, Option, Parsed, Value, style_of
 from darc.app.options import Typed
 from darc.model.values import member
-from darc.views.exporters import json
+from darc.views.jsonvalues import json_text
 from darc.views.output import Text, Values, ViewFormat, write_view
 
 FILE_OPTION = Option(
@@ -36,7 +36,7 @@ def view_options_in(typed: Typed) -> dict[str, object]:
 def write(app: Actions, parsed: Parsed, text: Text, values: Values) -> None:
     """Shows a view, or writes it, as the options of :func:`view_options_in` say."""
     write_view(
-        {ViewFormat.TEXT: text, ViewFormat.JSON: lambda _style: json.json_text(values())},
+        {ViewFormat.TEXT: text, ViewFormat.JSON: lambda _style: json_text(values())},
         _FORM.of(parsed),
         _FILE.of(parsed),
         emit=app.emit,

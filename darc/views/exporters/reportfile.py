@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from darc.model.errors import DarcError, UsageError
-from darc.model.shares import is_minor
+from darc.model.errors import UsageError
 from darc.model.snapshot import Snapshot
 from darc.saved.files import replace_file
 from darc.views.exporters import EXPORTERS
@@ -25,16 +24,11 @@ def write_report(
     *,
     emit: Callable[[str], None],
     style: Style | None = None,
-    require_root_cause: bool = False,
-    require_answer: bool = False,
 ) -> None:
     """Write the report to ``file``, which is replaced as a whole, or hand it to ``emit``.
 
-    Raises :class:`UsageError` for a file name that cannot be, :class:`TargetError` when
-    the system refuses the file (the old one then stays as it was), and, with
-    ``require_root_cause``, :class:`DarcError` after writing when no root cause was found, or only
-    such as explain the smaller part of the peak's time; with ``require_answer``, when
-    ``darc why`` has found none.
+    Raises :class:`UsageError` for a file name that cannot be, and :class:`TargetError` when the
+    system refuses the file: the old one then stays as it was.
     """
     given = style or Style()
     in_file = Style(verbose=given.verbose, whole_names=True)
@@ -44,24 +38,6 @@ def write_report(
     else:
         replace_file(file, text + "\n")
         emit(f"darc: report written to {file}")
-    if require_root_cause and not snapshot.paths:
-        raise DarcError(
-            f"no root cause of {snapshot.function} was found: {snapshot.status.value}; "
-            "'darc status' tells more"
-        )
-    if require_root_cause and is_minor(snapshot):
-        raise DarcError(
-            f"no root cause of most of the time of {snapshot.function}'s slow calls was found; "
-            "'darc status' tells more"
-        )
-    if require_answer and (why := _why_no_answer(snapshot)) is not None:
-        raise DarcError(f"no answer: {why}; 'darc status' tells more")
-
-
-def _why_no_answer(snapshot: Snapshot) -> str | None:
-    """What there is in the place of an answer to what is slow."""
-    answers = [part for part in snapshot.parts.values() if part.is_answer]
-    return answers[-1].why_no_answer if answers else "'darc why' was not asked"
 
 
 def format_of(file: Path | None) -> Exporter:

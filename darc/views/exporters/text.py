@@ -1,30 +1,27 @@
-"""Text, for people: what ``darc status`` and ``darc report`` show."""
+"""Text, for people: what ``darc report`` shows."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rich.text import Text
 
 from darc.model.ftree import Fnode, RootCausePath
 from darc.model.snapshot import SiteReport, SiteState, Snapshot
-from darc.model.status import EndedBy, Status
 from darc.views.exporters.exporter import Exporter
-from darc.views.parts import PARTS
+from darc.views.general.status import part_lines
 from darc.views.render import (
-    main_path_lines,
     path_lines,
     probes_text,
     profile_lines,
-    seen_text,
     status_text,
     tree_lines,
     wait_lines,
 )
 from darc.views.style import Style, write
-from darc.views.treeview import decided, inconclusive_text, inlined, place, votes_text
-from darc.views.words import Shown, way
+from darc.views.treeview import inconclusive_text, inlined, place, votes_text
+from darc.views.words import Shown
 
 SHOWN_SITES = 10
 """Call sites that are not timed, listed in a report unless it is verbose."""
@@ -32,60 +29,10 @@ SHOWN_SITES = 10
 _HEADING = "bold underline"
 
 
-def status(snapshot: Snapshot, style: Style) -> Shown:
-    """Where the search is, and the root cause paths so far."""
-    if (lines_of_part := _part_lines(snapshot, style)) is not None:
-        return write(lines_of_part, style)
-    lines = [Text(f"darc: {style.name(snapshot.function)}: {status_text(snapshot)}", "bold")]
-    lines.append(Text(f"  {seen_text(snapshot, style)}"))
-    if snapshot.status is Status.SEARCHING:
-        lines.append(
-            Text(
-                f"  level {snapshot.level}: {snapshot.collected} of {snapshot.needed} calls "
-                "inside the peak"
-            )
-        )
-    if snapshot.status is Status.NO_PEAK and snapshot.peaks:
-        lines.append(Text(f"  type 'darc peak N' (1 to {len(snapshot.peaks)}) or 'darc peak last'"))
-    lines.append(Text(f"  {probes_text(snapshot)}"))
-    lines += main_path_lines(snapshot, style)
-    lines += [Text(f"  {style.note(note)}") for note in snapshot.notes]
-    return write(lines, style)
-
-
-def early_end(snapshot: Snapshot, style: Style) -> Shown:
-    """The program ended before the search did: one line, what had been decided by then, what
-    makes that doubtful, and of a function of which no call was timed what is known of that."""
-    if not PARTS.keys().isdisjoint(snapshot.parts):
-        return status(snapshot, style)
-    executed = EndedBy.EXECUTED
-    end = (executed if snapshot.ended_by is executed else snapshot.status).value
-    line = f"darc: {style.name(snapshot.function)}: {end}: {seen_text(snapshot, style)}"
-    lines = [Text(line), *_by_then(snapshot, style)]
-    told = snapshot.warnings
-    if snapshot.profile is not None and not snapshot.profile.count:
-        told = tuple(dict.fromkeys((end, *snapshot.notes)))[1:]  # that stands in the line already
-    lines += [Text(f"  {style.note(note)}") for note in told]
-    return write(lines, style)
-
-
-def _by_then(snapshot: Snapshot, style: Style) -> list[Text]:
-    """How far a search had come that the program's end has ended, and what to do."""
-    if snapshot.ftree is None or snapshot.peak is None:
-        return []
-    so_far = decided(snapshot.ftree)
-    names = way([style.name(node.function.name) for node in so_far])
-    known = f"so far it is in {names}: 'darc tree' shows the votes"
-    if len(so_far) < 2:
-        known = "it ended before the first decision: 'darc histogram' shows the profile"
-    few = "a longer run tells more, or '--decision-ops 5', by which fewer calls decide"
-    return [Text(f"  {known}"), Text(f"  {few}", "dim")]
-
-
 def report(snapshot: Snapshot, style: Style) -> Shown:
     """Everything: profile, peaks, root cause paths, ftree and what was done to the program."""
     function = style.name(snapshot.function)
-    if (lines_of_part := _part_lines(snapshot, style)) is not None:
+    if (lines_of_part := part_lines(snapshot, style)) is not None:
         return write(lines_of_part, style)
     lines = [Text(f"darc report: {function}: {status_text(snapshot)}", "bold"), Text()]
     lines += [*profile_lines(snapshot, style), Text()]
@@ -105,17 +52,6 @@ def report(snapshot: Snapshot, style: Style) -> Shown:
     lines += [Text("Program", _HEADING), *_program_lines(snapshot, style)]
     lines += [Text(f"note: {style.note(note)}") for note in snapshot.notes]
     return write(lines, style)
-
-
-def _part_lines(snapshot: Snapshot, style: Style) -> Iterable[Text] | None:
-    """All that there is to show, where that is the part of an analysis."""
-    for key, part in reversed(list(snapshot.parts.items())):
-        if key in PARTS:
-            view = PARTS[key]
-            notes = snapshot.notes if view.with_notes else ()
-            told = [Text(f"note: {style.note(note)}") for note in notes]
-            return [*view.lines(snapshot, part, style), *told]
-    return None
 
 
 def _call_lines(root_cause_paths: Sequence[RootCausePath], style: Style) -> list[Text]:
