@@ -13,10 +13,10 @@ from darc import __version__
 from darc.analyses.analysis import Analysis, Resumable
 from darc.analyses.rootcauses import RootCauses
 from darc.app import commands
+from darc.app.commands.analysing import parameters_of, parse_function
 from darc.app.commands.command import Command, Option, Parsed
 from darc.app.commands.resume import resume_of
 from darc.app.commands.save import save_of
-from darc.app.commands.start import parameters_of, parse_function
 from darc.app.finding import Request
 from darc.app.options import Typed, options_of
 from darc.app.parameters import PARAMETERS, Parameter

@@ -209,14 +209,14 @@ def test_what_is_not_public_is_noticed() -> None:
     page = """
    ```python
    from darc.analyses.walk import CallWalk
-   from darc.app.commands.start import parse_function, as_profiled
+   from darc.app.commands.analysing import parse_function, Typed
    from darc.model.ops import Op
    ```
 [`seen`](../../darc/collectors/losses.py), `darc.app.options`"""
     private = [one for one in used_by_authors(page) if not is_public(told, *one)]
     assert private == [
         ("darc.analyses.walk", "CallWalk"),
-        ("darc.app.commands.start", "as_profiled"),
+        ("darc.app.commands.analysing", "Typed"),
         ("darc.collectors.losses", None),
     ]
 

@@ -6,8 +6,8 @@ from functools import partial
 
 from darc.analyses.catching import LEAST_SECONDS, Catcher
 from darc.app.catching import describe, seconds_of
+from darc.app.commands.analysing import functions
 from darc.app.commands.command import Actions, Command, Option, Parsed, Value
-from darc.app.commands.start import functions
 from darc.app.finding import Request
 from darc.app.options import Typed
 from darc.model.catching import Catching

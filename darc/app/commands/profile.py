@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from darc.analyses.functionset import FunctionProfiles
+from darc.app.commands.analysing import functions
 from darc.app.commands.command import Actions, Command, Option, Parsed, Value
 from darc.app.commands.filenames import files
-from darc.app.commands.start import functions
 from darc.app.finding import Request
 from darc.app.options import Typed
 from darc.code.patterns import parse_patterns

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from darc.app.commands.analysing import search_options
 from darc.app.commands.command import Actions, Command, Option, Parsed, Value, one_file
-from darc.app.commands.start import search_options
 from darc.app.options import START_OPTIONS, Typed, parse_overrides
 from darc.app.parameters import PROBES_MEAN, Parameter
 from darc.model.errors import FormatError, UsageError

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from darc.analyses.rootcauses import RootCauses
-from darc.app.commands.command import Actions, Command, Option, Parsed
+from darc.app.commands.analysing import functions, parameters_of, parse_function, search_options
+from darc.app.commands.command import Actions, Command, Parsed
 from darc.app.finding import Request, rows_called, spelled
-from darc.app.options import (
-    START_OPTIONS,
-    Typed,
-    number_in,
-    parse_start_options,
-)
-from darc.app.parameters import Parameter
+from darc.app.options import number_in
 from darc.model.errors import AmbiguousError, UsageError
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
@@ -30,26 +23,6 @@ from darc.saved.storage import Stored
 
 _TO_SEE = 10
 """Calls of a peak that show it."""
-
-
-def parse_function(typed: Typed) -> Parsed:
-    """The parser of a command that takes a function, and options that :func:`search_options` has
-    made. Raises :class:`~darc.model.errors.UsageError`."""
-    function, overrides = parse_start_options(typed)
-    return Parsed((function,), overrides)
-
-
-def parameters_of(
-    app: Actions, parsed: Parsed, taken: Mapping[str, Parameter] = START_OPTIONS
-) -> Parameters:
-    """What is set of the ``taken`` options, with what was typed of them, and what ``set darc``
-    alone has. The other options are at their defaults, whatever ``set darc`` says: they mean
-    nothing to such a command. Of what was typed the command's own options are no parameters."""
-    fields = {one.field for one in taken.values()}
-    others = {one.field for one in START_OPTIONS.values()} - fields
-    typed = {field: value for field, value in parsed.options.items() if field in fields}
-    unset = {field: getattr(Parameters(), field) for field in others}
-    return app.parameters.overridden({**unset, **typed})
 
 
 def _start(app: Actions, parsed: Parsed) -> None:
@@ -131,33 +104,8 @@ def _numbered(shown: Snapshot | None, number: int) -> Function:
     )
 
 
-def functions(app: Actions, prefix: str) -> list[str]:
-    """Names of functions, for completion."""
-    return app.complete_function(prefix)
-
-
 def _goes_on(stored: Stored, parameters: Parameters, _parsed: Parsed) -> Request:
     return Request("start", stored.spec, parameters, RootCauses.resumed(stored))
-
-
-def search_options(
-    default: Callable[[Parameter], str],
-    taken: Mapping[str, Parameter] = START_OPTIONS,
-    docs: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[Option[object], ...]:
-    """The options of ``darc start``, or those of them that are ``taken``
-    (:func:`~darc.app.options.options_of`); ``default`` tells what holds for a parameter that is not
-    given. ``docs`` say what an option means to a command to which it is something else."""
-    return tuple(
-        Option(
-            name,
-            parameter.metavar,
-            docs.get(name, parameter.doc),
-            parameter.kind,
-            default=default(parameter),
-        )
-        for name, parameter in taken.items()
-    )
 
 
 START = Command(

@@ -6,8 +6,8 @@ import dataclasses
 from functools import partial
 
 from darc.analyses.walk import THRESHOLD, WINDOW_SECONDS, CallWalk
+from darc.app.commands.analysing import functions
 from darc.app.commands.command import Actions, Command, Option, Parsed, Value
-from darc.app.commands.start import functions
 from darc.app.finding import Request
 from darc.app.options import Typed
 from darc.collectors.walk_collector import WalkCollector
