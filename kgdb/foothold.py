@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 
 from darc.agent.layout import Room, plan
 from darc.agent.memory import AgentMemory
+from darc.agent.structures import SiteRow
 from darc.code.architecture import Prologue, Site
 from darc.code.processor import STACK_POINTER
 from darc.code.program import Program
@@ -111,9 +112,9 @@ class KernelFoothold(Foothold):
         rows = (raw[at : at + size] for at in range(0, len(raw), size))
         found = {}
         for index, row in enumerate(rows):
-            values = blob.unpack("darc_site", row)
-            if values["kind"] == kind and values["address"]:
-                found[values["address"]] = index, values["pad_back"]
+            values = blob.unpack(SiteRow, row)
+            if values.kind == kind and values.address:
+                found[values.address] = index, values.pad_back
         return found
 
     def entered_before(self, prologue: Prologue) -> tuple[int, int, pads.Pad] | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from darc.agent import compiled
 from darc.agent.layout import layout_in, plan
 from darc.agent.memory import AgentMemory
+from darc.agent.structures import ControlRow
 from darc.model.errors import TargetError
 from darc.pads import processor as pads
 from darc.pads.foothold import MARK
@@ -69,7 +70,7 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[LeftFoothold]:
             except TargetError:
                 continue
             layout = plan(blob, ROOMS[0])
-            if blob.unpack("darc_control", raw)["version"] == compiled.ABI_VERSION:
+            if blob.unpack(ControlRow, raw).version == compiled.ABI_VERSION:
                 layout = layout_in(blob, control, raw, target.memory.read)
             tables = AgentMemory(
                 blob=blob,

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import functools
 import json
+import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from darc.agent.constants import Constants
 from darc.model.errors import UnsupportedError
 
 ABI_VERSION = 50
+_NUMBERS = {1: "B", 2: "H", 4: "I", 8: "Q"}
+"""By their sizes in bytes, as :mod:`struct` calls them."""
+
+Row = TypeVar("Row", bound=tuple[int, ...])
+"""One of :mod:`darc.agent.structures`."""
+
 _ANOTHER = "the compiled agent is of another version: run 'make setup' again"
 
 
@@ -46,21 +54,38 @@ class Blob:
             raw[offset : offset + len(data)] = data
         return bytes(raw)
 
-    def unpack(self, structure: str, raw: bytes) -> dict[str, int]:
-        """The integer fields of one ``structure`` (arrays and byte strings are left out)."""
-        found: dict[str, int] = {}
-        for name, (offset, size) in self._integers(structure):
-            found[name] = int.from_bytes(raw[offset : offset + size], "little")
-        return found
+    def unpack(self, kind: type[Row], raw: bytes, at: int = 0) -> Row:
+        """A row of :mod:`darc.agent.structures`, which is ``at`` an address; of what ``raw`` does
+        not reach to it has zeros."""
+        make: Callable[..., Row] = kind
+        structure = f"darc_{kind.__name__.removesuffix('Row').lower()}"
+        return make(*self._values(structure, raw), at)
+
+    def by_name(self, structure: str, raw: bytes) -> dict[str, int]:
+        """The same of any ``structure``, where names of its fields are known only now."""
+        return dict(zip(self.numbers(structure), self._values(structure, raw), strict=True))
 
     @functools.cache  # noqa: B019 - the blob lives as long as the process
-    def _integers(self, structure: str) -> list[tuple[str, tuple[int, int]]]:
+    def numbers(self, structure: str) -> tuple[str, ...]:
+        """The names of the fields of a ``structure`` that are numbers (no arrays, no strings), in
+        their order."""
         prefix = structure + "."
-        return [
-            (name[len(prefix) :], place)
-            for name, place in self.fields.items()
-            if name.startswith(prefix) and place[1] <= 8
-        ]
+        of_it = {name: place for name, place in self.fields.items() if name.startswith(prefix)}
+        found = [(place, name) for name, place in of_it.items() if place[1] in _NUMBERS]
+        return tuple(name.removeprefix(prefix) for _, name in sorted(found))
+
+    def _values(self, structure: str, raw: bytes) -> tuple[int, ...]:
+        form = self._form(structure)
+        return form.unpack_from(raw if len(raw) >= form.size else raw.ljust(form.size, b"\0"))
+
+    @functools.cache  # noqa: B019 - the blob lives as long as the process
+    def _form(self, structure: str) -> struct.Struct:
+        form, end = "<", 0
+        for name in self.numbers(structure):
+            offset, size = self.fields[f"{structure}.{name}"]
+            form += f"{offset - end}x{_NUMBERS[size]}"
+            end = offset + size
+        return struct.Struct(form)
 
     def __hash__(self) -> int:
         return id(self)

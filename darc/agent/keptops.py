@@ -9,6 +9,7 @@ from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded
 from darc.agent.layout import words
 from darc.agent.rows import KeptEvent, KeptOp, KeptSpan, KeptSum, KeptSwitch, task_name
+from darc.agent.structures import EventRow, KeptRow
 from darc.target.memory import Read, Write
 
 
@@ -77,32 +78,32 @@ class KeptOpTables:
             entry - first
         ) // size < self._control.layout.room.kept:
             raise DamagedError
-        values = blob.unpack("darc_kept", self._read(entry, head).ljust(size, b"\0"))
+        values = blob.unpack(KeptRow, self._read(entry, head))
         limits = blob.constants
-        if values["span_count"] > limits.MAX_SPANS or values["sum_count"] > limits.MAX_SUMS:
+        if values.span_count > limits.MAX_SPANS or values.sum_count > limits.MAX_SUMS:
             raise DamagedError
-        start, end = values["start"], values["end"]
-        spans = [KeptSpan(*row) for row in self._rows(entry + head, values["span_count"])]
-        rows = self._rows(entry + blob.offset("darc_kept.sums"), values["sum_count"])
+        start, end = values.start, values.end
+        spans = [KeptSpan(*row) for row in self._rows(entry + head, values.span_count)]
+        rows = self._rows(entry + blob.offset("darc_kept.sums"), values.sum_count)
         sums = (KeptSum(node, calls, total, most) for total, most, calls, node in rows)
         if not start < end or not all(start <= span.end <= end for span in spans):
             return None  # an op that a stop has fallen into
         return KeptOp(
             is_fast=is_fast,
             is_slowest=is_slowest,
-            life=values["life"] if self._control.knows_lives else 0,
+            life=values.life if self._control.knows_lives else 0,
             start=start,
             end=end,
-            cost=values["cost"],
-            latency=values["latency"],
-            lost=values["lost"],
+            cost=values.cost,
+            latency=values.latency,
+            lost=values.lost,
             spans=tuple(spans),
             sums=tuple(sorted(sums, key=lambda one: one.node)),
-            events=tuple(self.events(entry, values["event_count"], range(start, end))),
-            lost_events=values["lost_events"],
-            lost_waits=values["lost_waits"],
-            switches=tuple(self._switches(entry, values["switch_count"], range(start, end + 1))),
-            lost_switches=self._lost_switches(entry, values["switch_count"]),
+            events=tuple(self.events(entry, values.event_count, range(start, end))),
+            lost_events=values.lost_events,
+            lost_waits=values.lost_waits,
+            switches=tuple(self._switches(entry, values.switch_count, range(start, end + 1))),
+            lost_switches=self._lost_switches(entry, values.switch_count),
         )
 
     def _sheets(self, entry: int) -> tuple[int, ...]:
@@ -138,25 +139,25 @@ class KeptOpTables:
         named, _ = blob.fields["darc_event.name"]
         count = min(count, blob.constants.MAX_EVENTS)
         for row in self._event_rows(entry, count) if count else ():
-            event = blob.unpack("darc_event", row)
-            if event["time"] not in during:
+            event = blob.unpack(EventRow, row)
+            if event.time not in during:
                 continue  # not written to its end, or another op's
-            node = event["node"]
+            node = event.node
             found.append(
                 KeptEvent(
-                    time=event["time"],
-                    object=event["object"],
-                    is_release=event["kind"] == blob.constants.EVENT_RELEASE,
-                    what=event["what"],
-                    life=event["life"] if self._control.knows_lives else 0,
+                    time=event.time,
+                    object=event.object,
+                    is_release=event.kind == blob.constants.EVENT_RELEASE,
+                    what=event.what,
+                    life=event.life if self._control.knows_lives else 0,
                     node=None if node == blob.constants.NO_PARENT else node,
-                    frame=event["frame"],
-                    stack=event["stack"],
+                    frame=event.frame,
+                    stack=event.stack,
                     words=words(row[at : at + length]),
                     name=task_name(row[named : named + 16]),
-                    is_followed=event["kind"] != blob.constants.EVENT_UNFOLLOWED,
-                    first=event["first"],
-                    held=event["held"],
+                    is_followed=event.kind != blob.constants.EVENT_UNFOLLOWED,
+                    first=event.first,
+                    held=event.held,
                 )
             )
         return sorted(found, key=lambda event: event.time)

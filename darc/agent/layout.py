@@ -7,6 +7,7 @@ import struct
 from dataclasses import dataclass
 
 from darc.agent.compiled import Blob
+from darc.agent.structures import ControlRow
 from darc.model.errors import TargetError
 from darc.target.memory import PAGE, Read
 
@@ -237,36 +238,36 @@ def layout_in(blob: Blob, address: int, raw: bytes, read: Read) -> Layout:
     Raises:
         TargetError: it is damaged.
     """
-    values = blob.unpack("darc_control", raw)
+    values = blob.unpack(ControlRow, raw)
     at, size = blob.fields["darc_control.older"]
     older = words(raw[at : at + size])
-    first = older[0] if values["older_count"] else values["contexts"]
+    first = older[0] if values.older_count else values.contexts
     room = Room(
-        sites=values["site_room"],
-        nodes=values["node_mask"] + 1,
-        routes=values["route_room"],
-        records=(values["record_mask"] >> 8) + 1,
+        sites=values.site_room,
+        nodes=values.node_mask + 1,
+        routes=values.route_room,
+        records=(values.record_mask >> 8) + 1,
         contexts=words(read(first + blob.offset("darc_contexts.mask"), 8))[0] + 1,
-        kept=values["kept_room"],
-        sheets=values["sheet_room"],
-        blocks=values["block_room"],
-        moments=values["moment_room"],
+        kept=values.kept_room,
+        sheets=values.sheet_room,
+        blocks=values.block_room,
+        moments=values.moment_room,
     )
-    sizes = (values["tables_size"], values["context_size"], values["totals_at"])
+    sizes = (values.tables_size, values.context_size, values.totals_at)
     if (
         not all(0 < size <= _MOST_OF_ANY for size in dataclasses.astuple(room)[:-2])
         or not 0 <= room.blocks <= _MOST_OF_ANY
         or not 0 <= room.moments <= _MOST_OF_ANY
         or not all(0 < size <= _MOST_BYTES for size in sizes)
-        or values["older_count"] > len(older)
+        or values.older_count > len(older)
     ):
         raise TargetError("darc's tables in the program are damaged")
     return Layout(
         room=room,
         control=0,
-        **{table: values[table] - address for table in _NAMED},
+        **{table: getattr(values, table) - address for table in _NAMED},
         contexts=first - address,
-        size=values["tables_size"],
-        context_size=values["context_size"],
-        totals_at=values["totals_at"],
+        size=values.tables_size,
+        context_size=values.context_size,
+        totals_at=values.totals_at,
     )

@@ -167,7 +167,7 @@ class AgentMemory(Control):
         )
         self.contexts.write_table(base + layout.contexts, layout.room.contexts)
         self._write(base + layout.control, raw)
-        values = self.blob.unpack("darc_control", raw)
+        values = self.blob.by_name("darc_control", raw)
         self.constant = {name: values[name] for name in _CONSTANT if name in values}
         self.written_resolution = resolution
 
@@ -175,7 +175,7 @@ class AgentMemory(Control):
         """They are another debugger's, which has ended: from now on they are this one's. ``life``
         tells numbers of sites that pads may still read; no other is used."""
         raw = self._read(self.base + self.layout.control, self.blob.sizes["darc_control"])
-        values = self.blob.unpack("darc_control", raw)
+        values = self.blob.by_name("darc_control", raw)
         self.constant = {name: values[name] for name in _CONSTANT if name in values}
         self.sites.adopt(life)
 
@@ -188,7 +188,7 @@ class AgentMemory(Control):
         """
         size = self.blob.offset("darc_control.thresholds")
         raw = self._read(self.base + self.layout.control, size)
-        values = self.blob.unpack("darc_control", raw.ljust(self.blob.sizes["darc_control"], b"\0"))
+        values = self.blob.by_name("darc_control", raw)
         for name, value in self.constant.items():
             if values[name] != value:
                 raise DamagedError
@@ -264,5 +264,5 @@ class AgentMemory(Control):
         record is open."""
         self.members.forget()
         for record in self.records.open():
-            self.records.close(record["address"])
+            self.records.close(record.at)
         self.set(mode=self.blob.constants.SET)

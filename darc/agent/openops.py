@@ -12,6 +12,7 @@ from darc.agent.keptops import KeptOpTables
 from darc.agent.layout import words
 from darc.agent.records import Records
 from darc.agent.rows import KeptEvent, OpenRecord, Operation, RunningOp, Stale
+from darc.agent.structures import ContextRow, KeptRow, RecordRow
 from darc.target.memory import Read, Write
 
 
@@ -57,31 +58,31 @@ class OpenOps:
         contexts = {
             c: raw
             for c in self._contexts.addresses()
-            if (raw := self._blob.unpack("darc_context", self._read(c, self._head)))["op"]
-            and raw["epoch"] == now
+            if (raw := self._blob.unpack(ContextRow, self._read(c, self._head))).op
+            and raw.epoch == now
         }
         if not contexts:
             return []
-        records: dict[int, list[dict[str, int]]] = {c: [] for c in contexts}
+        records: dict[int, list[RecordRow]] = {c: [] for c in contexts}
         for record in self._records.open():
-            context = contexts.get(record["context"])
-            if context is not None and record["serial"] == context["serial"]:
-                records[record["context"]].append(record)
+            context = contexts.get(record.context)
+            if context is not None and record.serial == context.serial:
+                records[record.context].append(record)
         found = []
         for address, context in contexts.items():
             own = records[address]
-            first = next((r for r in own if r["address"] == context["op"]), None)
-            if first is None or first["open"] != 1 or self._records.is_stale(context["op"]):
+            first = next((r for r in own if r.at == context.op), None)
+            if first is None or first.open != 1 or self._records.is_stale(context.op):
                 continue
-            is_sure = bool(context["idle"]) and all(r["open"] == 1 for r in own)
+            is_sure = bool(context.idle) and all(r.open == 1 for r in own)
             found.append(
                 Operation(
                     context=address,
-                    thread=context["thread"],
-                    serial=context["serial"],
+                    thread=context.thread,
+                    serial=context.serial,
                     is_sure=is_sure,
-                    began=first["start"],
-                    jump_time=context["jump_time"],
+                    began=first.start,
+                    jump_time=context.jump_time,
                     records=tuple(map(self._open_record, own)),
                 )
             )
@@ -115,20 +116,20 @@ class OpenOps:
         number, rest = divmod(entry - self._control.base - layout.kept, size)
         if rest or not 0 <= number < layout.room.kept:
             return None
-        values = self._blob.unpack("darc_kept", self._read(entry, 128).ljust(size, b"\0"))
-        if values["owner"] != op.context or values["serial"] != op.serial:
+        values = self._blob.unpack(KeptRow, self._read(entry, 128))
+        if values.owner != op.context or values.serial != op.serial:
             return None
-        events = self._kept.events(entry, values["event_count"], range(op.start, 1 << 63))
+        events = self._kept.events(entry, values.event_count, range(op.start, 1 << 63))
         own = (e for e in reversed(events) if not e.is_release or (op.life and e.life == op.life))
         last = next(own, None)
         return None if last is None or last.is_release else last
 
-    def _open_record(self, record: dict[str, int]) -> OpenRecord:
-        count = record["tail_count"] & ~self._blob.constants.LEFT
+    def _open_record(self, record: RecordRow) -> OpenRecord:
+        count = record.tail_count & ~self._blob.constants.LEFT
         count = min(count, self._blob.constants.MAX_TAILS)
-        at = record["address"] + self._blob.offset("darc_record.tails")
+        at = record.at + self._blob.offset("darc_record.tails")
         tails = words(self._read(at, 8 * count)) if count else ()
-        return OpenRecord(record["address"], record["slot"], record["start"], tuple(tails))
+        return OpenRecord(record.at, record.slot, record.start, tuple(tails))
 
     def delay(self, operation: Operation, cycles: int) -> None:
         """All of it began so much later."""

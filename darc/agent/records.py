@@ -13,6 +13,7 @@ from darc.agent.damage import guarded
 from darc.agent.layout import records_size
 from darc.agent.rows import OpenSlot
 from darc.agent.sites import Sites
+from darc.agent.structures import RecordRow, SiteRow
 from darc.model.errors import TargetError
 from darc.target.memory import Read, Write
 
@@ -37,22 +38,21 @@ class Records:
         self._call_parts = [(offset, offset + size) for offset, size in places]
         self._call_size = max(end for _, end in self._call_parts)
 
-    def used(self) -> list[dict[str, int]]:
+    def used(self) -> list[RecordRow]:
         """All records that were ever used."""
         return self._records("darc_record.slot")
 
-    def open(self) -> list[dict[str, int]]:
+    def open(self) -> list[RecordRow]:
         """The calls that a pad has open, as far as the agent knows."""
         return self._records("darc_record.open")
 
-    def tails(self, record: Mapping[str, int]) -> list[tuple[int, int]]:
+    def tails(self, record: RecordRow) -> list[tuple[int, int]]:
         """The tail calls in the frame of an open record: each one's node, or the number of its
         member, and when it began, less what was overhead by then."""
-        count = record["tail_count"] & ~self._blob.constants.LEFT
+        count = record.tail_count & ~self._blob.constants.LEFT
         count = min(count, self._blob.constants.MAX_TAILS)
         nodes, times = (
-            record["address"] + self._blob.offset(f"darc_record.{name}")
-            for name in ("tail_nodes", "tails")
+            record.at + self._blob.offset(f"darc_record.{name}") for name in ("tail_nodes", "tails")
         )
         if not count:
             return []
@@ -64,7 +64,7 @@ class Records:
             )
         )
 
-    def open_calls(self) -> list[dict[str, int]]:
+    def open_calls(self) -> list[RecordRow]:
         """:meth:`open` of calls that are under way in the threads' latest calls of f0,
         found from there: where threads are told apart by their stacks there are no others, but
         those of a set. The table of records is large, and a kernel's memory far away."""
@@ -75,16 +75,16 @@ class Records:
         for context in self._contexts.addresses():
             op, at, _, _ = self._contexts.state(context)
             aside = self._contexts.number(context, "aside") if op else 0
-            if aside and self._record(aside, self._read(aside, size), back)["open"]:
+            if aside and self._record(aside, self._read(aside, size), back).open:
                 at = aside
             for _ in range(self._blob.constants.MAX_DEPTH if op else 0):
                 if not at:
                     break
                 raw = self._read(at, size)
                 record = self._record(at, raw, back)
-                if record["open"]:
+                if record.open:
                     found.append(record)
-                at = record["parent"]
+                at = record.parent
         return found
 
     def call(self, address: int) -> OpenSlot | None:
@@ -112,7 +112,7 @@ class Records:
 
     def states(self) -> dict[int, int]:
         """What the open records have in ``open``, by their addresses."""
-        return {record["address"]: record["open"] for record in self.open()}
+        return {record.at: record.open for record in self.open()}
 
     def reopen(self, states: Mapping[int, int]) -> None:
         """Undoes :meth:`close`, as nothing has run since: what :meth:`states` was."""
@@ -129,11 +129,11 @@ class Records:
         size = self._blob.sizes["darc_record"]
         kept = []
         for record in self.used():
-            number = (record["address"] - self._control.base - self._control.layout.records) // size
-            if record["open"]:
+            number = (record.at - self._control.base - self._control.layout.records) // size
+            if record.open:
                 kept.append(number)
             else:
-                self._write(record["address"], struct.pack("<Q", _FREED))
+                self._write(record.at, struct.pack("<Q", _FREED))
         if kept:
             raw = struct.pack(f"<{len(kept)}I", *kept)
             self._write(self._control.base + self._control.layout.record_list, raw)
@@ -161,7 +161,7 @@ class Records:
         self._control.set(record_count=0)
         self._sites.move_records(records, mask)
 
-    def _records(self, mark: str) -> list[dict[str, int]]:
+    def _records(self, mark: str) -> list[RecordRow]:
         size = self._blob.sizes["darc_record"]
         offset = self._blob.offset(mark)
         back = functools.cache(self._back)
@@ -171,15 +171,14 @@ class Records:
             if any(raw[offset : offset + 4])
         ]
 
-    def _record(self, address: int, raw: bytes, back: Callable[[int], int]) -> dict[str, int]:
-        record = self._blob.unpack("darc_record", raw)
-        record["address"] = address
-        if record["site"]:
-            try:
-                record["back"] = back(record["site"]) or record["back"]
-            except TargetError:
-                record["back"] = 0  # a pointer that the program has written
-        return record
+    def _record(self, address: int, raw: bytes, back: Callable[[int], int]) -> RecordRow:
+        record = self._blob.unpack(RecordRow, raw, address)
+        if not record.site:
+            return record
+        try:
+            return record._replace(back=back(record.site) or record.back)
+        except TargetError:
+            return record._replace(back=0)  # a pointer that the program has written
 
     def _claimed_records(self, size: int) -> Iterator[tuple[int, bytes]]:
         """Address and bytes of each record that was ever claimed; where they are few, without
@@ -200,4 +199,4 @@ class Records:
     def _back(self, site: int) -> int:
         """Where a site's pad returns to: 0 where that differs."""
         raw = self._read(site, self._blob.sizes["darc_site"])
-        return self._blob.unpack("darc_site", raw)["back"]
+        return self._blob.unpack(SiteRow, raw).back

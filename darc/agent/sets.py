@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from darc.agent.control import Control
 from darc.agent.damage import guarded
 from darc.agent.rows import Walker
+from darc.agent.structures import ContextRow
 from darc.model.membercounts import MemberCounts
 from darc.target.memory import Read, Write
 
@@ -110,7 +111,7 @@ class SetCounts:
         calls_at, sum_at = blob.offset("darc_block.calls"), blob.offset("darc_block.sum")
         for context in self._contexts():
             own = self._read(context, blob.offset("darc_context.bins"))
-            values = blob.unpack("darc_context", own.ljust(blob.sizes["darc_context"], b"\0"))
+            values = blob.unpack(ContextRow, own)
             counted = {}
             pointers = self._read(context + sums, words)
             for number, place in enumerate(
@@ -127,5 +128,5 @@ class SetCounts:
             begun = tuple(
                 time if of == epoch else 0 for time, of in zip(firsts[:2], firsts[2:], strict=True)
             )
-            found[values["thread"] - 1] = Walker(context, values["spent"], begun, counted)
+            found[values.thread - 1] = Walker(context, values.spent, begun, counted)
         return found

@@ -9,6 +9,7 @@ from darc.agent.control import Control
 from darc.agent.damage import guarded
 from darc.agent.layout import words
 from darc.agent.rows import Node, PatchedSite, Route
+from darc.agent.structures import SiteRow
 from darc.model.errors import TargetError
 from darc.target.memory import Read, Write
 
@@ -108,10 +109,10 @@ class Sites:
         found = []
         for index in range(count):
             row = raw[index * size : (index + 1) * size]
-            values = self._blob.unpack("darc_site", row)
-            if values["patched"]:
-                original = row[offset : offset + values["length"]]
-                found.append(PatchedSite(index, values["kind"], values["address"], original))
+            site = self._blob.unpack(SiteRow, row)
+            if site.patched:
+                original = row[offset : offset + site.length]
+                found.append(PatchedSite(index, site.kind, site.address, original))
         return found
 
     def learned(self, index: int) -> tuple[int, ...]:

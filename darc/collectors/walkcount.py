@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import Walker
+from darc.agent.structures import RecordRow
 from darc.collectors.manyduties import Counted, CountsWindows
 from darc.collectors.memberpads import MemberPads
 from darc.model.errors import TargetError
@@ -19,29 +20,29 @@ class OpenMembers:
         self._tables = tables
         self._pads = pads
 
-    def all(self) -> Sequence[Mapping[str, int]]:
+    def all(self) -> Sequence[RecordRow]:
         """The records of calls that still stand where they were made."""
         return [record for record in self._tables.records.open() if self.stands(record)]
 
-    def number_of(self, record: Mapping[str, int]) -> int | None:
+    def number_of(self, record: RecordRow) -> int | None:
         """The number of the function that an open record's call is of."""
         tables = self._tables
         first = tables.base + tables.layout.blocks
-        if not record["block"] or (record["block"] - first) % tables.blob.sizes["darc_block"]:
+        if not record.block or (record.block - first) % tables.blob.sizes["darc_block"]:
             return None
-        at = record["block"] + tables.blob.offset("darc_block.member")
+        at = record.block + tables.blob.offset("darc_block.member")
         number = int.from_bytes(tables.raw(at, 4), "little") - 1
         return number if 0 <= number < len(self._pads.functions) else None
 
-    def stands(self, record: Mapping[str, int]) -> bool:
+    def stands(self, record: RecordRow) -> bool:
         """Whether its call comes back to the agent yet."""
         try:
-            word = int.from_bytes(self._tables.raw(record["slot"], 8), "little")
+            word = int.from_bytes(self._tables.raw(record.slot, 8), "little")
         except TargetError:
             return False
-        return word == record["pad_back"]
+        return word == record.pad_back
 
-    def had(self, record: Mapping[str, int]) -> list[int]:
+    def had(self, record: RecordRow) -> list[int]:
         """The functions that are known to have had the frame of an open call, the first one
         first, by their addresses."""
         number = self.number_of(record)
@@ -103,27 +104,27 @@ class Windows(CountsWindows):
         self, contexts: Mapping[int, int], walkers: Mapping[int, Walker], start: int, end: int
     ) -> Iterator[tuple[int, int, int]]:
         """The calls of this window that have not ended: thread, member, and cycles."""
-        found: list[tuple[int, int, dict[str, int]]] = []
+        found: list[tuple[int, int, RecordRow]] = []
         entered = set[int]()
         self.entered = entered
         for record in self._tables.records.open():
-            key = contexts.get(record["context"])
-            if key is None or record["open"] != 1 or record["entered"] != self._epoch:
+            key = contexts.get(record.context)
+            if key is None or record.open != 1 or record.entered != self._epoch:
                 continue
             number = self._calls.number_of(record)
             if number is None or not self._calls.stands(record):
                 continue
-            entered.add(record["slot"])
+            entered.add(record.slot)
             found.append((key, number, record))
         for key, number, record in found:
             waiting = sum(
-                end - waits["start"]
+                end - waits.start
                 for other, idle, waits in found
-                if other == key and idle < self.idle <= number and waits["slot"] < record["slot"]
+                if other == key and idle < self.idle <= number and waits.slot < record.slot
             )
             spent = walkers[key].spent
-            inner = max(spent - record["overhead"] + waiting, 0)
-            yield key, number, max(end - max(record["start"], start) - inner, 0)
+            inner = max(spent - record.overhead + waiting, 0)
+            yield key, number, max(end - max(record.start, start) - inner, 0)
             for tail, begun in self._tables.records.tails(record):
                 if tail < len(self._pads.functions):
                     yield key, tail, max(end - spent - begun - waiting, 0)

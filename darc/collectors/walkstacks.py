@@ -51,8 +51,8 @@ class Stacks(SeesStacks):
 
     def all(self, among: AbstractSet[int] | None = None) -> dict[int, ThreadStack]:
         records = self._calls.all()
-        backs = {record["slot"]: record["back"] for record in records}
-        had = {record["slot"]: self._calls.had(record) for record in records}
+        backs = {record.slot: record.back for record in records}
+        had = {record.slot: self._calls.had(record) for record in records}
         found = {}
         for thread in self._target.threads.ids():
             if among is not None and thread not in among:

@@ -14,6 +14,7 @@ from functools import partial
 from darc.agent import compiled
 from darc.agent.layout import layout_in
 from darc.agent.memory import AgentMemory
+from darc.agent.structures import ControlRow
 from darc.code.program import Program
 from darc.code.system_calls import SystemCall
 from darc.debuggee.frameholes import FrameHoles
@@ -220,10 +221,10 @@ def _tables_at(control: int, memory: MemoryFile) -> AgentMemory | None:
     """
     blob = compiled.load()
     raw = memory.read(control, blob.sizes["darc_control"])
-    values = blob.unpack("darc_control", raw)
-    if values["magic"] != blob.constants.MAGIC:
+    values = blob.unpack(ControlRow, raw)
+    if values.magic != blob.constants.MAGIC:
         return None
-    if values["version"] != blob.constants.ABI_VERSION:
+    if values.version != blob.constants.ABI_VERSION:
         raise UnsupportedError(
             "another version of darc left its probes in the program: attach with that one and "
             "type 'darc stop'"

@@ -62,5 +62,5 @@ def _parked(target: Target, foothold: Foothold) -> dict[int, dict[str, int]]:
         if first <= pc < end:
             stack = target.threads.read_register(thread, STACK_POINTER)
             raw = target.memory.read(stack, blob.sizes["darc_parked"])
-            found[thread] = blob.unpack("darc_parked", raw)
+            found[thread] = blob.by_name("darc_parked", raw)
     return found

@@ -453,8 +453,8 @@ class Foothold(ABC):
         if pad.back is None or (distance >= 0 and not self.holds(word)):
             return slot, word
         for record in self.tables.records.used():
-            if record["slot"] == slot:
-                return slot, record["back"]
+            if record.slot == slot:
+                return slot, record.back
         return None
 
 

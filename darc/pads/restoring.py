@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import PatchedSite
+from darc.agent.structures import RecordRow
 from darc.code.landmarks import Landmark
 from darc.code.processor import branch_target, decode
 from darc.model.errors import TargetError
@@ -66,7 +67,7 @@ def restore_stacks(
     target: Target,
     tables: AgentMemory,
     own_back: Own | None,
-    known: Sequence[dict[str, int]] | None = None,
+    known: Sequence[RecordRow] | None = None,
 ) -> list[Replaced]:
     """Replaces every pad's return address that stands on a stack by the program's own; which.
     ``known`` are the records of calls that are open, where they are known.
@@ -78,12 +79,12 @@ def restore_stacks(
     if known is None:
         known = tables.records.open() if own_back is None else tables.records.used()
     for record in known:
-        slot, is_open = record["slot"], record["open"]
+        slot, is_open = record.slot, record.open
         try:
             word = int.from_bytes(tables.raw(slot, 8), "little")
             back = None if own_back is None else own_back(word)
-            if back is None and is_open and word == record["pad_back"]:
-                back = record["back"]
+            if back is None and is_open and word == record.pad_back:
+                back = record.back
             if not back:
                 continue  # not called yet, or left by a jump: its pad will see to it
             target.memory.write(slot, struct.pack("<Q", back))
@@ -91,7 +92,7 @@ def restore_stacks(
         except TargetError:
             pass  # the stack is gone, and its thread with it
         if is_open:
-            tables.records.close(record["address"])
+            tables.records.close(record.at)
     target.memory.flush()
     target.frames.forget()  # others hear of each write, and may have looked in between
     return replaced

@@ -539,7 +539,7 @@ class _Running:
             tables.ops.watch_stale(tables.ops.watch_stale(frozenset()))
         elif what == COMPACT:
             number = self._get("event_count") - 1
-            done.open_slots[number] = frozenset(r["slot"] for r in tables.records.open())
+            done.open_slots[number] = frozenset(r.slot for r in tables.records.open())
             tables.records.compact()
         elif what == TREE:
             self._tree = (self._tree + 1) % len(self._setting.trees)
@@ -559,9 +559,9 @@ class _Running:
         landings = ReturnLandings(memory, AREA)  # type: ignore[arg-type]
         tables.enabled = False
         for record in tables.records.used():
-            word = int.from_bytes(memory.read(record["slot"], 8), "little")
+            word = int.from_bytes(memory.read(record.slot, 8), "little")
             if (own := landings.own(word)) is not None:
-                memory.write(record["slot"], struct.pack("<Q", own))
+                memory.write(record.slot, struct.pack("<Q", own))
         landings.retire()
         self._set("is_left", 1)
 

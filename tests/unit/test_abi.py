@@ -10,9 +10,10 @@ import pytest
 from darc.agent import compiled
 from darc.agent.constants import Constants
 from darc.agent.control import Words
+from darc.agent.structures import RecordRow
 from darc.code.landmarks import Landmark
 from darc.model.ops import MomentKind
-from tools import agent_constants
+from tools import agent_constants, agent_structures
 
 HEADER = Path(compiled.__file__).with_name("abi.h")
 
@@ -37,6 +38,27 @@ def test_constants_are_those_of_the_header() -> None:
     """So that mypy sees a name that the header does not have."""
     assert agent_constants.FILE.read_text() == agent_constants.text(), "tools/agent_constants.py"
     assert "MAX_TARGETS" in Constants.__annotations__
+
+
+def test_rows_are_those_of_the_compiled_agent() -> None:
+    """So that mypy sees a field that there is not."""
+    assert agent_structures.FILE.read_text() == agent_structures.text(), "tools/agent_structures.py"
+    assert {"slot", "pad_back", "at"} <= RecordRow.__annotations__.keys()
+
+
+def test_a_row_has_what_stands_in_its_fields() -> None:
+    blob = compiled.load()
+    raw = blob.pack("darc_record", slot=0x7000, pad_back=1 << 63, open=1, entered=7)
+    row = blob.unpack(RecordRow, raw, at=0x1000)
+    assert (row.at, row.slot, row.pad_back, row.open, row.entered) == (
+        0x1000,
+        0x7000,
+        1 << 63,
+        1,
+        7,
+    )
+    assert blob.unpack(RecordRow, raw[:80], at=0x1000) == row._replace(entered=0)
+    assert {**blob.by_name("darc_record", raw), "at": 0x1000} == row._asdict()
 
 
 def test_what_values_name_is_in_the_header() -> None:
