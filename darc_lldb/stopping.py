@@ -52,7 +52,7 @@ _ASLEEP = "the probes in it sleep"
 class Stopping:
     """The stops of ``inferior``."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as many things, and none of these belong together
         self,
         turn: Turn,
         inferior: Inferior,

@@ -41,7 +41,7 @@ _SITE_CHUNK = 64
 class KernelFoothold(Foothold):
     """The agent's memory in one kernel; ``call`` is :meth:`kgdb.calls.KernelCalls.call`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as many things, and none of these belong together
         self,
         target: Target,
         program: KernelProgram,

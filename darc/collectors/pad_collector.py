@@ -19,6 +19,7 @@ from darc.collectors.doorbell import Doorbell
 from darc.collectors.faulthandlers import FaultHandlers
 from darc.collectors.footing import Footing
 from darc.collectors.instrumentation import Instrumentation
+from darc.collectors.keptreader import KeptReader
 from darc.collectors.losses import LOSSES, Losses, vanished_pads
 from darc.collectors.padcount import PadCounting
 from darc.collectors.padstops import PadStops
@@ -143,7 +144,7 @@ class PadCollector(Collector):
             self._debuggee,
             self._program,
             installer=installer,
-            instrumentation=instrumentation,
+            reader=KeptReader(installer, instrumentation),
             note=self._note,
             holds=foothold.holds,
         )

@@ -11,7 +11,7 @@ from darc.code.landmarks import Landmark
 from darc.code.processor import PROGRAM_COUNTER
 from darc.code.program import Program
 from darc.collectors.duties import KeepsOps, Running, SeesOpenCalls
-from darc.collectors.instrumentation import Instrumentation
+from darc.collectors.keptreader import KeptReader
 from darc.debuggee import clock
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.holds import Scheduled
@@ -30,7 +30,7 @@ class PadOps(KeepsOps, SeesOpenCalls):
         program: Program,
         *,
         installer: PadInstaller,
-        instrumentation: Instrumentation,
+        reader: KeptReader,
         note: Callable[[str], None],
         holds: Callable[[int], bool],
     ) -> None:
@@ -39,7 +39,7 @@ class PadOps(KeepsOps, SeesOpenCalls):
         self._debuggee = debuggee
         self._program = program
         self._installer = installer
-        self._instrumentation = instrumentation
+        self._reader = reader
         self._note = note
         self._holds = holds
         self._sees_waits = False
@@ -62,7 +62,7 @@ class PadOps(KeepsOps, SeesOpenCalls):
     def kept_ops(self) -> KeptOps:
         guards = self._installer.guards
         sees_switches = guards.has(Landmark.SWITCH)
-        kept = self._instrumentation.kept_ops(self._debuggee.hz, sees_switches)
+        kept = self._reader.ops(self._debuggee.hz, sees_switches)
         threads = {op.thread for op in kept.ops}
         threads |= {event.thread for op in kept.ops for event in op.events}
         names = {number: self._debuggee.thread_name(number) for number in threads if number}
@@ -108,4 +108,4 @@ class PadOps(KeepsOps, SeesOpenCalls):
     def waits_for(self, call: Running) -> Event | None:
         assert isinstance(call.key, RunningOp)
         event = self._tables.ops.wait_of(call.key)
-        return None if event is None else self._instrumentation.event(event)
+        return None if event is None else self._reader.event(event)

@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 class WaysOut:
     """Of a ``session`` in ``program``, for a ``commission``."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as many things, and none of these belong together
         self,
         session: Probing,
         collecting: Collecting,

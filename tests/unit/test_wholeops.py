@@ -39,7 +39,7 @@ def test_why_it_is_not_known_what_they_waited_for(
         cast(Debuggee, debuggee),
         cast("object", None),  # type: ignore[arg-type]
         installer=SimpleNamespace(guards=guards),  # type: ignore[arg-type]
-        instrumentation=SimpleNamespace(kept_ops=lambda *_: KeptOps(10**9)),  # type: ignore[arg-type]
+        reader=SimpleNamespace(ops=lambda *_: KeptOps(10**9)),  # type: ignore[arg-type]
         note=print,
         holds=bool,
     )
