@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from darc import FLOORS
-from tests.contract.compared import has_word, held_against_words
+from tests.contract.compared import asked_for_words, bound_to_words, has_word, held_against_words
 from tests.contract.names import name_of, names_in, walk
 from tests.contract.tree import (
     ABOVE,
@@ -276,6 +276,10 @@ def looks_into_proc(file: Path, tree: ast.Module) -> Iterator[str]:
             yield str(one)
     for node in walk(tree):
         match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="os")), args=[whose, *_]):
+                is_own = ast.unparse(whose) == "process.pid"  # that darc has started itself
+                if re.search(r"(^|[._])pid$", ast.unparse(whose)) and not is_own:
+                    yield f"{file}:{node.lineno} asks the system of {ast.unparse(whose)}"
             case ast.Constant(value=str(text)) if _is_of_proc(text):
                 yield f"{file}:{node.lineno} names {text}"
             case ast.Constant(value=bytes(raw)) if _is_of_proc(raw.decode("latin-1")):
@@ -311,6 +315,8 @@ def test_what_is_debugged_may_have_no_proc() -> None:
         "Path('/') / 'proc'",
         "Path('/') / 'proc/1/maps'",
         "open(b'/proc/self/stat')",
+        "os.sched_getaffinity(pid)",
+        "os.getpriority(target.pid, 0)",
     ],
 )
 def test_a_look_into_proc_is_noticed(text: str) -> None:
@@ -379,9 +385,10 @@ def collectors_of_one() -> set[str]:
     return {f"darc.collectors.{name}" for name in names}
 
 
-def told_by_name(node: ast.AST) -> Iterator[tuple[int, str]]:
-    """Where the name of an analysis, or of a part, is compared with a word."""
-    for side in held_against_words(node):
+def told_by_name(node: ast.AST, bound: frozenset[str]) -> Iterator[tuple[int, str]]:
+    """Where the name of an analysis, or of a part, is compared with a word, or with what is
+    ``bound`` to words."""
+    for side in (*held_against_words(node, bound), *asked_for_words(node, bound)):
         if isinstance(side, ast.Attribute) and side.attr in NAMES_ONE:
             yield side.lineno, ast.unparse(side)
 
@@ -415,8 +422,9 @@ def of_one_analysis(file: Path, tree: ast.Module) -> Iterator[str]:
         is_seam = any(one.name == seam or one.name.startswith(f"{seam}.") for seam in SEAMS)
         if one.name.startswith(own) and not is_seam:
             yield str(one)
+    bound = bound_to_words(tree)
     for node in walk(tree):
-        told = (*told_by_name(node), *told_by_what_it_has(node))
+        told = (*told_by_name(node, bound), *told_by_what_it_has(node))
         yield from (f"{file}:{line} asks {what}" for line, what in told)
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Status":
             is_ending = node.attr in ENDINGS and not str(file).startswith(SHOWING)
@@ -451,6 +459,12 @@ def test_what_is_for_all_analyses_knows_no_particular_one() -> None:
         "if 'why' != request.command: pass",
         "stored.analysis in ('profile', 'why')",
         "match analysis.key:\n    case 'walk': pass",
+        "_CONST = 'walk'\nif session.analysis.key == _CONST: pass",
+        "_SOME = ('walk', 'why')\nif request.command in _SOME: pass",
+        "analysis.key.startswith('wa')",
+        "{'walk': 1}.get(analysis.key)",
+        "{'walk': 1}[request.command]",
+        "_TURNS = {'walk': 1}\n_TURNS[request.command]",
         "hasattr(session.analysis, 'peaks')",
         "getattr(session.analysis, 'peaks', ())",
         "type(session.analysis).__name__ == name",

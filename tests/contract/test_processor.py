@@ -53,6 +53,12 @@ OF_X86 = re.compile(
     re.I,
 )
 STACKS = re.compile(r"slot|stack|cfa|(?<![a-z])sp(?![a-z])", re.I)
+OTHERS = re.compile(
+    r"(?<![a-z])(aarch64|arm64|armv\d\w*|riscv\d*|ppc64(le)?|s390x|loongarch\d*"
+    r"|[xw]([12]?\d|30))(?![a-z0-9])",
+    re.I,
+)
+"""Other processors, and one's registers: who is told by name is no longer asked."""
 NEUTRAL = {"flags"}
 """Words for other things, too."""
 
@@ -139,6 +145,16 @@ def found_in(word: str) -> Iterator[str]:
             yield one[0]
 
 
+def others(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Texts that are the name of another processor, or of a register of one."""
+    of_itself = said(tree)
+    for node in walk(tree):
+        match node:
+            case ast.Constant(value=str(word)) if OTHERS.fullmatch(word):
+                if id(node) not in of_itself:
+                    yield node.lineno, word
+
+
 def sums(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Where a stack's address is moved by the size of a return address."""
     for node in walk(tree):
@@ -218,7 +234,7 @@ def known(text: str) -> list[tuple[int, str]]:
     """What a file knows of x86-64."""
     tree = ast.parse(text)
     named = ((line, one) for line, word in words(tree) for one in found_in(word))
-    return [*named, *sums(tree), *code(tree, text.encode().splitlines())]
+    return [*named, *others(tree), *sums(tree), *code(tree, text.encode().splitlines())]
 
 
 def known_in_c(text: str) -> list[tuple[int, str]]:
@@ -354,6 +370,7 @@ def test_one_place_of_a_floor_says_which_processor_it_is() -> None:
         r"code = b'\x48\x0f\x05'",
         "byte == 0xCC",
         "platform.machine() == 'aarch64'",
+        "read('x0')",
     ],
 )
 def test_what_is_seen(line: str) -> None:

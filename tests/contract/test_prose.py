@@ -6,6 +6,7 @@ Whatever a program of darc's goes by is a value; its words are made of that, in 
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,9 @@ from tests.contract.tree import INSTALLED, ROOT, module_name, python_files
 
 TOLD = frozenset("doubt doubts note notes remark remarks reasons warning warnings why".split())
 """What sentences are called, as a name and as what a value has,"""
+
+SINGLE = frozenset("doubt note remark warning why".split())
+"""Of these the ones of which a length is that of a sentence."""
 
 TEXTS = TOLD | {"message", "text"}
 """and as what a value has alone: a name of those is what was typed, or read."""
@@ -112,10 +116,17 @@ class Reader:
         self._names = names_in(tree)
         self._known = known
         self._errors = frozenset(errors_in(tree))
+        self._each = frozenset[str]()
 
     def _is(self, node: ast.expr, names: frozenset[str]) -> bool:
         name = name_of(node, self._names)
         return name in names or f"{self._own}.{name}" in names
+
+    def within(self, names: frozenset[str]) -> Reader:
+        """The same where these names are sentences, too."""
+        inner = copy.copy(self)
+        inner._each = self._each | names
+        return inner
 
     def told(self, *parts: ast.expr) -> bool:
         """Whether one of these is what people are told."""
@@ -141,8 +152,14 @@ class Reader:
                 return is_sentence(node)
             case ast.Attribute(value=ast.Attribute(value=enum), attr="value"):
                 return self._is(enum, self._known.enums)
-            case ast.Name(id=name) if name in TOLD:
+            case ast.Name(id=name) if name in TOLD or name in self._each:
                 return True
+            case ast.Subscript(value=of, slice=ast.Slice()):  # its beginning, or its end
+                return self.told(of)
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
+                return name in SINGLE
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Attribute(attr=name)]):
+                return name in SINGLE
             case ast.Attribute(attr=name) if name in TEXTS:
                 return True
             case ast.Name() | ast.Attribute():
@@ -179,11 +196,26 @@ def decides(node: ast.AST, told: Callable[..., bool]) -> bool:
 
 def decisions(file: Path, tree: ast.Module, known: Sentences) -> Iterator[str]:
     """Where a file goes by sentences."""
-    told = Reader(file, tree, known).told
+    reader = Reader(file, tree, known)
     for node in ast.walk(tree):
-        if decides(node, told):
-            text = ast.unparse(node.subject if isinstance(node, ast.Match) else node)
-            yield f"{file}: {text}"
+        if decides(node, reader.told):
+            yield _decision(file, node)
+        if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
+            each = [one.target for one in node.generators if is_among_sentences(one.iter)]
+            inner = reader.within(frozenset(one.id for one in each if isinstance(one, ast.Name)))
+            decided = (one for one in ast.walk(node) if each and decides(one, inner.told))
+            yield from (_decision(file, one) for one in decided if not decides(one, reader.told))
+
+
+def _decision(file: Path, node: ast.AST) -> str:
+    text = ast.unparse(node.subject if isinstance(node, ast.Match) else node)
+    return f"{file}: {text}"
+
+
+def is_among_sentences(node: ast.expr) -> bool:
+    """Whether each of what is gone through is one."""
+    name = node.attr if isinstance(node, ast.Attribute) else ast.unparse(node)
+    return name in TOLD - SINGLE
 
 
 TREES = {
@@ -221,6 +253,10 @@ class Unclear(Enum):
         "Counter(why for _, why in known.left_out)",
         "collections.Counter(one.text for one in reasons)",
         "reasons[why]",
+        "any('blocked' in one for one in notes)",
+        "[one for one in snapshot.warnings if one.startswith('lost')]",
+        "len(note) > 20",
+        "note[:4] == 'lost'",
         "'targets of the call' in told",
         "snapshot.notes.count(one)",
         "re.search('no pad', error.message)",
@@ -252,6 +288,9 @@ def test_who_goes_by_a_sentence_is_noticed(text: str) -> None:
         "Counter(why.kind for _, why in left_out)",
         "notes.append(why)",
         "dict.fromkeys(notes)",
+        "len(notes) > 3",
+        "[style.note(one) for one in notes]",
+        "notes[:3]",
         "path.startswith('/proc')",
         "off.reason in held",
         "off.reason == OffReason.READY",
