@@ -25,7 +25,7 @@ from darc.collectors.f0places import F0Places
 from darc.collectors.hitclock import HitClock
 from darc.collectors.hitcost import HitCost
 from darc.collectors.hitlimits import MAX_HITS, HitLimits
-from darc.collectors.losses import LOSSES, loss_text
+from darc.collectors.losses import LOSSES, Unmeasured, loss_text
 from darc.collectors.opcount import OpCount
 from darc.collectors.reactions import Act, Hit, Reactions
 from darc.collectors.timedsites import MAX_TARGETS, TimedSites
@@ -257,7 +257,7 @@ class BreakpointCollector(Collector):
         if (doubt := self._debuggee.breakpoints_doubt) is not None:
             found.append(doubt)
         if self._reactions.jumps:
-            found.append(loss_text(self._reactions.jumps, LOSSES["lost_jumps"]))
+            found.append(loss_text(self._reactions.jumps, LOSSES[Unmeasured.JUMPS]))
         unreturned = self._reactions.unreturned
         if unreturned:
             calls, them, were, theirs = f"{unreturned} calls", "them", "they were", "theirs"

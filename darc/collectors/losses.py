@@ -3,27 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from enum import Enum
 
 from darc.agent.memory import AgentMemory
 
+
+class Unmeasured(Enum):
+    """What the agent could not measure, as it calls the field that counts it."""
+
+    RECORDS = "lost_records"
+    CALLERS = "lost_callers"
+    FOREIGN = "lost_foreign"
+    JUMPS = "lost_jumps"
+    CONTEXTS = "lost_contexts"
+    OPS = "lost_ops"
+    INTERRUPTED_OPS = "interrupted_ops"
+    UNSETTLED_CALLS = "unsettled_calls"
+    LEFT_OPS = "left_ops"
+    BLOCKS = "lost_blocks"
+    MOVED = "lost_moved"
+    TAILS = "lost_tails"
+
+
 LOSSES = {
-    "lost_records": "{calls} not timed: there were more stack depths than darc can tell apart",
-    "lost_callers": "{calls} not timed: there was no landing left for {their} caller, and "
+    Unmeasured.RECORDS: "{calls} not timed: there were more stack depths than darc can tell apart",
+    Unmeasured.CALLERS: "{calls} not timed: there was no landing left for {their} caller, and "
     "each function takes one for each place that calls it (docs/pad.md)",
-    "lost_foreign": "{calls} not timed: {they} came from code that was generated, and its runtime "
-    "may look for the return addresses: functions that are called below can be timed",
-    "lost_jumps": "{calls} not timed: code jumped there, and no call stands before the address "
+    Unmeasured.FOREIGN: "{calls} not timed: {they} came from code that was generated, and its "
+    "runtime may look for the return addresses: functions that are called below can be timed",
+    Unmeasured.JUMPS: "{calls} not timed: code jumped there, and no call stands before the address "
     "on top of the stack",
-    "lost_contexts": "{calls} not timed: there were more threads than darc can tell apart",
-    "lost_ops": "{calls} not measured: an exception was caught where darc cannot see it",
-    "interrupted_ops": "{in_peak} interrupted in darc's own time, for how long is "
+    Unmeasured.CONTEXTS: "{calls} not timed: there were more threads than darc can tell apart",
+    Unmeasured.OPS: "{calls} not measured: an exception was caught where darc cannot see it",
+    Unmeasured.INTERRUPTED_OPS: "{in_peak} interrupted in darc's own time, for how long is "
     "not known: it counts as the callers' (such calls decide only where most are)",
-    "unsettled_calls": "{calls} not counted: {they} came soon after stops, when all was done at "
-    "once that had become due meanwhile",
-    "left_ops": "{calls} not measured: {they} {were} left by a jump or an exception, or {frames} "
-    "not in {place} as {they} returned (coroutines that share a stack)",
+    Unmeasured.UNSETTLED_CALLS: "{calls} not counted: {they} came soon after stops, when all was "
+    "done at once that had become due meanwhile",
+    Unmeasured.LEFT_OPS: "{calls} not measured: {they} {were} left by a jump or an exception, or "
+    "{frames} not in {place} as {they} returned (coroutines that share a stack)",
 }
-"""By what the agent counts them in; :func:`loss_text` puts in what depends on how many they are."""
+"""What users are told; :func:`loss_text` puts in what depends on how many they are."""
 
 _ONE = {
     "calls": "call was",
@@ -55,27 +74,27 @@ def loss_text(count: int, text: str) -> str:
 class Losses:
     """Those of one analysis: ``texts`` as :data:`LOSSES` are."""
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
+    def __init__(self, texts: Mapping[Unmeasured, str]) -> None:
         self._texts = texts
         self._counts = dict.fromkeys(texts, 0)
 
     def count(self, tables: AgentMemory) -> None:
         """Takes over what the agent has counted since the last time."""
-        for name in self._counts:
-            self._counts[name] += tables.take(name)
+        for loss in self._counts:
+            self._counts[loss] += tables.take(loss.value)
 
-    def has(self, *names: str) -> bool:
+    def has(self, *losses: Unmeasured) -> bool:
         """Whether there was one of these."""
-        return any(self._counts[name] for name in names)
+        return any(self._counts[loss] for loss in losses)
 
-    def count_of(self, name: str) -> int:
-        """How many there were so far of what the agent counts in ``name``."""
-        return self._counts[name]
+    def count_of(self, loss: Unmeasured) -> int:
+        """How many of these there were so far."""
+        return self._counts[loss]
 
-    def told(self, besides: Collection[str] = ()) -> list[str]:
+    def told(self, besides: Collection[Unmeasured] = ()) -> list[str]:
         """A line for each kind of them that there was, but for those ``besides``."""
-        counts = {name: count for name, count in self._counts.items() if name not in besides}
-        return [loss_text(count, self._texts[name]) for name, count in counts.items() if count]
+        counts = {loss: count for loss, count in self._counts.items() if loss not in besides}
+        return [loss_text(count, self._texts[loss]) for loss, count in counts.items() if count]
 
 
 def vanished_pads(functions: Sequence[str], why: str) -> list[str]:

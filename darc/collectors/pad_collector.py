@@ -20,7 +20,7 @@ from darc.collectors.faulthandlers import FaultHandlers
 from darc.collectors.footing import Footing
 from darc.collectors.instrumentation import Instrumentation
 from darc.collectors.keptreader import KeptReader
-from darc.collectors.losses import LOSSES, Losses, vanished_pads
+from darc.collectors.losses import LOSSES, Losses, Unmeasured, vanished_pads
 from darc.collectors.padcount import PadCounting
 from darc.collectors.padstops import PadStops
 from darc.collectors.settling import Settling
@@ -48,7 +48,7 @@ class PadCollector(Collector):
     kind = Probes.PAD
     plural = "pads"
 
-    _loss_texts: ClassVar[Mapping[str, str]] = LOSSES
+    _loss_texts: ClassVar[Mapping[Unmeasured, str]] = LOSSES
     _measures_over_stops: ClassVar[bool] = True
     """Whether a call that the user's stop comes in the middle of can be measured on."""
 
@@ -376,11 +376,11 @@ class PadCollector(Collector):
         return self._suspension.cut_short
 
     def losses(self) -> list[str]:
-        return self._losses.told(() if self._settling.is_much else ("unsettled_calls",))
+        return self._losses.told(() if self._settling.is_much else (Unmeasured.UNSETTLED_CALLS,))
 
     @property
     def generated(self) -> int:
-        return self._losses.count_of("lost_foreign") + self.tables.lost_foreign
+        return self._losses.count_of(Unmeasured.FOREIGN) + self.tables.lost_foreign
 
     def warnings(self) -> list[str]:
         if not self._is_set_up:

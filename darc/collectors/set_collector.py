@@ -16,7 +16,7 @@ from darc.agent.layout import Room
 from darc.code.architecture import FunctionCode
 from darc.code.stacks import under_way
 from darc.collectors.collector import Assignment, Way
-from darc.collectors.losses import LOSSES
+from darc.collectors.losses import LOSSES, Unmeasured
 from darc.collectors.manyduties import MemberProbes, TimesSets
 from darc.collectors.memberpads import LONGEST_STOP, MemberPads
 from darc.collectors.pad_collector import NO_PADS, PadCollector
@@ -36,9 +36,9 @@ _STACKS_SECONDS = 0.02
 """In which stacks are looked at."""
 
 _LOSSES = {
-    "lost_blocks": "{calls} not timed: there were too many threads and functions together",
-    "lost_moved": "{calls} not measured: {frames} moved to another thread or stack",
-    "lost_tails": "{tail_calls} not measured: there were too many in one frame",
+    Unmeasured.BLOCKS: "{calls} not timed: there were too many threads and functions together",
+    Unmeasured.MOVED: "{calls} not measured: {frames} moved to another thread or stack",
+    Unmeasured.TAILS: "{tail_calls} not measured: there were too many in one frame",
 }
 
 
@@ -265,6 +265,6 @@ class SetCollector(PadCollector, TimesSets):
     def cut_short(self) -> int:
         try:
             dropped = sum(counts.dropped for counts in self.tables.members.counts().values())
-            return max(0, dropped - self._losses.count_of("unsettled_calls"))
+            return max(0, dropped - self._losses.count_of(Unmeasured.UNSETTLED_CALLS))
         except DarcError:
             return 0

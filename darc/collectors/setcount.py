@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from darc.agent.memory import AgentMemory
-from darc.collectors.losses import Losses
+from darc.collectors.losses import Losses, Unmeasured
 from darc.collectors.manyduties import MemberCounting
 from darc.collectors.memberpads import MemberPads
 from darc.collectors.padcount import PadCounting
@@ -52,7 +52,7 @@ class SetCounting(PadCounting, MemberCounting):
         """Functions of which ``counts`` has no call, though they were called, or may have been; and
         why. Any thread."""
         found = {function: _why(one) for function, one in counts.items() if not one.calls}
-        if self._losses.has("lost_blocks", "lost_contexts"):
+        if self._losses.has(Unmeasured.BLOCKS, Unmeasured.CONTEXTS):
             seen = {function.address for function in counts}
             found |= {f: _UNKNOWN for f in self._pads.functions if f.address not in seen}
         return found

@@ -12,6 +12,7 @@ from darc.agent.constants import Constants
 from darc.agent.control import Words
 from darc.agent.structures import RecordRow
 from darc.code.landmarks import Landmark
+from darc.collectors.losses import Unmeasured
 from darc.model.ops import MomentKind
 from tools import agent_constants, agent_structures
 
@@ -59,6 +60,12 @@ def test_a_row_has_what_stands_in_its_fields() -> None:
     )
     assert blob.unpack(RecordRow, raw[:80], at=0x1000) == row._replace(entered=0)
     assert {**blob.by_name("darc_record", raw), "at": 0x1000} == row._asdict()
+
+
+def test_what_could_not_be_measured_is_counted_in_words() -> None:
+    fields = compiled.load().fields
+    for loss in Unmeasured:
+        assert f"darc_control.{loss.value}" in fields, loss
 
 
 def test_what_values_name_is_in_the_header() -> None:

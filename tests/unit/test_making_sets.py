@@ -26,7 +26,7 @@ from darc.code.patterns import Chosen, choose, parse_patterns
 from darc.code.program import Program
 from darc.code.symscans import Symbol
 from darc.collectors import memberpads
-from darc.collectors.losses import Losses
+from darc.collectors.losses import Losses, Unmeasured
 from darc.collectors.memberpads import MemberPads
 from darc.collectors.set_collector import SetCollector
 from darc.collectors.setcount import SetCounting
@@ -288,7 +288,7 @@ class Set(SetCollector):
 
     def __init__(self, clock: Clock, count: int, cost: float, at_stop: int = 0) -> None:
         self._is_in = False
-        self._losses = Losses({"lost_blocks": "", "lost_contexts": ""})
+        self._losses = Losses({Unmeasured.BLOCKS: "", Unmeasured.CONTEXTS: ""})
         self.clock, self.cost, self.not_now = clock, cost, at_stop
         self.stopped = True
         self.members = Members()
@@ -408,7 +408,7 @@ class Calls(Counting):
     call_cost = 100
 
     def __init__(self, clock: Clock, pads: MemberPads) -> None:
-        losses = Losses({"lost_blocks": "", "lost_contexts": ""})
+        losses = Losses({Unmeasured.BLOCKS: "", Unmeasured.CONTEXTS: ""})
         super().__init__(cast(Any, None), cast(Any, None), pads, losses)
         self.clock, self.begin, self.pads = clock, clock.now, pads
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from darc.agent import compiled
-from darc.collectors.losses import Losses
+from darc.collectors.losses import Losses, Unmeasured
 from darc.collectors.memberpads import Pools
 from darc.collectors.setcount import SetCounting
 from darc.model.ftree import Function
@@ -107,7 +107,7 @@ def test_what_was_called_is_not_said_to_be_uncalled() -> None:
         label: counts(jumps=7),
         endless: counts(),
     }
-    losses = Losses({"lost_blocks": "", "lost_contexts": ""})
+    losses = Losses({Unmeasured.BLOCKS: "", Unmeasured.CONTEXTS: ""})
     pads = SimpleNamespace(functions=functions)
     counting = SetCounting(cast(Any, None), cast(Any, None), cast(Any, pads), losses)
     assert counting.unmeasured(known) == {
@@ -116,7 +116,7 @@ def test_what_was_called_is_not_said_to_be_uncalled() -> None:
         label: "code jumped there: no call stands before the address on top of the stack",
         endless: "it was called, and no call of it was measured to its end",
     }
-    for name in ("lost_blocks", "lost_contexts"):
-        losses._counts[name] = 1
+    for loss in (Unmeasured.BLOCKS, Unmeasured.CONTEXTS):
+        losses._counts[loss] = 1
         assert "darc cannot tell whose" in counting.unmeasured(known)[idle]
-        losses._counts[name] = 0
+        losses._counts[loss] = 0
