@@ -53,7 +53,7 @@ LARGER = {
     "darc/search/descent.py Descent": Size(475, 39, 20),
     "darc/search/suspects.py": Size(600),
     "darc_gdb/target.py GdbTarget": Size(350, 45, 20),
-    "darc_lldb/stopping.py Stopping": Size(350, 24, 19),
+    "darc_lldb/stopping.py Stopping": Size(375, 25, 19),
     "kgdb/debuggee.py KernelDebuggee": Size(300, 36, 2),
 }
 """and those of others, by file, or file and class."""
