@@ -36,7 +36,7 @@ LARGER = {
     "darc/analyses/rootcauses.py RootCauses": Size(525, 46, 20),
     "darc/analyses/walk.py CallWalk": Size(300, 23, 24),
     "darc/app/app.py App": Size(400, 40, 11),
-    "darc/code/architecture.py": Size(525),
+    "darc/code/architecture.py": Size(575),
     "darc/code/x86_64.py": Size(850),
     "darc/collectors/callees.py Callees": Size(400, 35, 12),
     "darc/collectors/pad_collector.py PadCollector": Size(350, 37, 21),
