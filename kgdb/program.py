@@ -44,7 +44,8 @@ _INDIRECT_THUNK = re.compile(
 _RETURN_THUNK = re.compile(r"(?:\w+_)?return_thunk")
 _STATIC_CALL = "__SCT__"
 _JUMP = 0xE9
-_SAMPLE = 16
+_SAMPLE = 64
+"""Places that are looked at, from all over a list."""
 _LARGEST_OPERATIONS = 4096
 """Bytes of a structure of functions; what is larger is none."""
 
@@ -334,8 +335,9 @@ class KernelProgram(Program):
         start, end = self.value("_stext"), self.value("_etext")  # what comes behind is freed
         assert start is not None
         assert end is not None
-        live = (at for place in places if start <= (at := place + self.kernel.bias) < end)
-        return any(map(self._is_short_call, itertools.islice(live, _SAMPLE)))
+        live = [at for place in places if start <= (at := place + self.kernel.bias) < end]
+        every = max(1, len(live) // _SAMPLE)  # many a file begins with jumps alone
+        return any(map(self._is_short_call, live[::every]))
 
     def _is_short_call(self, address: int) -> bool:
         call = decode(self.read(address, LONGEST_INSTRUCTION), address)[0]

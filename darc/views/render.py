@@ -164,20 +164,23 @@ def _hints(snapshot: Snapshot, profile: Profile) -> list[Text]:
     if snapshot.peak is not None or not snapshot.peaks:
         return []
     lines = []
+    is_row = snapshot.profiles is not None  # of a table: its search is yet to begin
+    start = f"darc start {typed(snapshot.function)} " if is_row else ""
     if (beyond := far_right(snapshot.peaks, profile.bins)) > 0:
         largest = max(peak.count for peak in snapshot.peaks)
         seconds = snapshot.profile_seconds * 4 * least_calls(largest) / beyond
         lines.append(
             Text(
                 f"{far_right_text(beyond)}: too few for a peak: "
-                f"'--start-time {longer_time(max(10.0, seconds))}' would see more"
+                f"'{start}--start-time {longer_time(max(10.0, seconds))}' would see more"
             )
         )
     if (tail := tail_of(snapshot.peaks, profile)) is not None:
         last, first = tail
         longest = format_cycles(profile.high(last), profile.hz)
         spec = f">{time_above(profile.low(first) / profile.hz)}"
-        lines.append(Text(f"one peak with a tail up to {longest}: 'darc peak {spec}' takes that"))
+        command = f"{start}--peak {spec}" if is_row else f"darc peak {spec}"
+        lines.append(Text(f"one peak with a tail up to {longest}: '{command}' takes that"))
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import cast
 
@@ -79,7 +80,12 @@ class Image:
             ]
         )
         self.frames = Frames()
+        self.thunk_calls: list[int] = []
         self.values = {n: at for n, (at, _) in symbols.items()} | values
+
+    def relative_places(self, name: str) -> Iterator[int]:
+        """Those of one section, the calls of thunks."""
+        return iter(self.thunk_calls if name == ".retpoline_sites" else ())
 
     def content(self, address: int, size: int) -> bytes:
         return self.text[address - TEXT : address - TEXT + size]

@@ -87,6 +87,25 @@ def test_a_search_of_a_row_has_its_peaks(asked: dict[str, Any], expected: dict[s
     assert as_profiled(Parameters(**asked), row("f", RARE)) == Parameters(**expected)
 
 
+TAILED = {18: 900, 19: 400, 20: 200, 21: 90, 22: 40, 23: 20, 24: 9}
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"peak": "last"}, {"peak": "22-64", "start_ops": 241}),
+        ({"peak": ">4ms"}, {"peak": ">4ms", "start_ops": 241}),
+        ({"peak": "22-64", "start_ops": 7}, {"peak": "22-64", "start_ops": 7}),
+        ({"peak": ">9s"}, {"peak": ">9s"}),
+        ({}, {}),
+    ],
+)
+def test_the_tail_of_a_row_is_meant_as_its_peaks_are(
+    asked: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert as_profiled(Parameters(**asked), row("f", TAILED)) == Parameters(**expected)
+
+
 def test_a_search_of_a_row_with_one_peak_is_as_any_other() -> None:
     asked = Parameters(peak="last")
     assert as_profiled(asked, row("f", {6: 100})) == asked

@@ -68,6 +68,20 @@ def test_a_call_of_a_retpoline_is_the_indirect_call_that_it_stands_for() -> None
     assert f"{found.instruction}" == "call r11"
 
 
+@pytest.mark.parametrize(
+    ("call", "is_short"),
+    [(b"\xff\xd0\x0f\x1f\x00", True), (b"\xe8\x00\x00\x00\x00", False)],
+)
+def test_calls_of_thunks_are_looked_at_all_over_a_kernel(call: bytes, is_short: bool) -> None:
+    """The first ones that its file lists may all be jumps, which are shorter in any case."""
+    program = kernel(b"\xff\xe0" + call)
+    image = cast(Image, program.kernel.image)
+    image.values |= {"_stext": TEXT, "_etext": TEXT + 0x1000}
+    at = CALLER + len(NOP)
+    image.thunk_calls = [at] * 100 + [at + 2] * 900
+    assert program.has_nops_behind_calls == is_short
+
+
 def test_a_jump_to_the_return_thunk_is_a_return() -> None:
     assert not sites(relative(b"\xe9", CALLER + len(NOP), RETURN))
 

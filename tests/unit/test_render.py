@@ -37,7 +37,7 @@ from darc.views.general.status import early_end, status
 from darc.views.style import Style
 from darc.views.treeview import ending_text, place
 from darc.views.words import cost_text
-from tests.unit import ops, samples
+from tests.unit import ops, samples, sets
 
 PLAIN = Style()
 
@@ -151,6 +151,9 @@ def test_a_tail_is_told_with_the_peak_that_takes_it() -> None:
     changes = {"profile": samples.profile(bins), "peaks": find_peaks(bins), "peak": None}
     text = histogram(samples.snapshot(**changes), PLAIN)
     assert "one peak with a tail up to 13ms: 'darc peak >4ms' takes that" in text
+    known = sets.of(sets.row("handle", bins))
+    text = histogram(samples.snapshot(**changes, parts=parts_of(known)), PLAIN)
+    assert "one peak with a tail up to 13ms: 'darc start handle --peak >4ms' takes that" in text
     hill = {18: 900, 19: 400, 20: 200}
     changes = {"profile": samples.profile(hill), "peaks": find_peaks(hill), "peak": None}
     assert "tail" not in histogram(samples.snapshot(**changes), PLAIN)

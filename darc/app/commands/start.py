@@ -16,7 +16,7 @@ from darc.model.errors import AmbiguousError, UsageError
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
 from darc.model.parameters import AUTO_START_OPS, Parameters
-from darc.model.peaks import choose_peak
+from darc.model.peaks import LAST_PEAK, choose_peak
 from darc.model.profile import OCTAVES
 from darc.model.snapshot import Snapshot
 from darc.saved.storage import Stored
@@ -60,24 +60,24 @@ def _row_of(shown: Snapshot, number: int) -> FunctionProfile | None:
 
 
 def as_profiled(parameters: Parameters, row: FunctionProfile) -> Parameters:
-    """These, for the function of a row: where its profile has several peaks, the number of one, or
-    ``last``, means that one of these; and where nobody says after how many calls to look for it,
-    it is after as many as show it, as far as the row tells.
+    """These, for the function of a row: where its profile has several peaks, or one with a tail,
+    the number of one, or ``last``, means that one of these; and where nobody says after how many
+    calls to look for it, it is after as many as show it, as far as the row tells.
 
     Raises:
         UsageError: the row has no such peak.
     """
-    peaks, profile = row.peaks, row.profile
-    if len(peaks) < 2:
-        return parameters
+    peaks, profile, spec = row.peaks, row.profile, parameters.peak
+    peak = None if spec is None else choose_peak(spec, profile)
+    if len(peaks) < 2 and (peak is None or not 0 < peak.calls_in(profile.bins) < profile.count):
+        return parameters  # that has nothing of its own
     changes: dict[str, Any] = {}
     calls = min(peak.count for peak in peaks)
-    if (spec := parameters.peak) is not None:
-        peak = choose_peak(spec, profile)
+    if spec is not None:
         if peak is None:
             raise UsageError(f"there is no peak {spec}: that row has {len(peaks)}")
-        calls = sum(n for b, n in profile.bins.items() if b in peak)
-        if peak.number is not None:
+        calls = peak.calls_in(profile.bins)
+        if peak.number is not None or spec == LAST_PEAK:
             each, last = parameters.resolution, peak.last_bin
             end = OCTAVES * each if last is None else (last + 1) * each - 1
             changes["peak"] = f"{peak.first_bin * each}-{end}"
