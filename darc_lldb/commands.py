@@ -260,7 +260,7 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
         def run(_arguments: Sequence[str]) -> None:
             if not inferior.is_away:
                 action()
-            elif command in _CONTINUING:
+            elif command in _CONTINUING or (command == _LAUNCHING and app.session is None):
                 _tell_the_way_home(app, target)
 
         overrides.before(debugger, command, run)
@@ -308,13 +308,14 @@ def _connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
 
 
 def _tell_the_way_home(app: App, target: LldbTarget) -> None:
-    """The user lets go on what does not run, while another target is analysed."""
+    """The user lets go on what does not run, while another target is analysed, or awaited."""
     inferior, session = target.inferior, app.session
-    selected = inferior.debugger.GetSelectedTarget()
-    if session is None or inferior.lives(selected.GetProcess()):
-        return
     number = inferior.debugger.GetIndexOfTarget(inferior.target)
-    app.emit(f"darc: {session.spec} is analysed in another target: 'target select {number}' first")
+    back = f"in another target: 'target select {number}' first"
+    if session is None:
+        app.emit(f"darc: waits for {app.snapshot(lines=False).function} {back}")
+    elif not inferior.lives(inferior.debugger.GetSelectedTarget().GetProcess()):
+        app.emit(f"darc: {session.spec} is analysed {back}")
 
 
 def _deletes(inferior: Inferior, arguments: Sequence[str]) -> bool:

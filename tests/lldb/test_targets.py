@@ -70,6 +70,7 @@ def test_the_end_of_the_analysed_target(command: str, program: Path, tmp_path: P
 def test_what_waits_stays_in_its_target(program: Path, tmp_path: Path) -> None:
     begin = ["darc start handle --start-ops 2000 --peak last", ANOTHER, "run"]
     done = debug(tmp_path, program, (OPS,), [*begin, BACK, mark("home"), "run"])
+    assert "darc: waits for handle in another target: 'target select 0' first" in done.gdb
     assert re.search(FOUND, done.section("home"))
 
 
