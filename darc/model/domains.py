@@ -11,7 +11,7 @@ from enum import Enum
 from darc.model.parameters import MAX_DEPTH, MAX_RESOLUTION, Loops, OnFinish, Probes
 from darc.model.peaks import LAST_PEAK, choose_peak
 from darc.model.profile import Profile
-from darc.model.values import SWITCH, Kind, count, duration, member, share
+from darc.model.values import ON_OFF, Kind, count, duration, fraction, one_of_enum
 
 MAX_THREAD_ID = 1 << 22
 """Linux's PID_MAX_LIMIT."""
@@ -98,18 +98,18 @@ DOMAINS: tuple[Domain, ...] = (
     Domain("start_ops", count(), none="auto"),
     Domain("start_time", duration(), none="none", unit="s"),
     Domain("decision_ops", count(), none="auto"),
-    Domain("maxcount_percentage", share()),
+    Domain("maxcount_percentage", fraction()),
     Domain("max_depth", count(1, MAX_DEPTH)),
     Domain("max_probes", count(1, 100_000)),
     Domain("lookahead", count(1, 1000), none="auto"),
-    Domain("loops", member(Loops)),
+    Domain("loops", one_of_enum(Loops)),
     Domain("max_time", duration(), none="none", unit="s"),
     Domain("resolution", count(1, MAX_RESOLUTION)),
     Domain("thread", _THREAD_ID, none="all"),
     Domain("task", _TASK, none="all"),
-    Domain("probes", member(Probes)),
-    Domain("on_finish", member(OnFinish)),
-    Domain("auto", SWITCH),
-    Domain("verbose", SWITCH),
+    Domain("probes", one_of_enum(Probes)),
+    Domain("on_finish", one_of_enum(OnFinish)),
+    Domain("auto", ON_OFF),
+    Domain("verbose", ON_OFF),
 )
 """One for each field, in the order of the fields."""

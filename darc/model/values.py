@@ -87,7 +87,7 @@ def duration(least: float = 0.0, *, example: str = "10s", needs_unit: bool = Fal
     return Kind(f"a time {low}{unit} as {shown}", parse, example)
 
 
-def share(
+def fraction(
     least: float = 0.0, *, in_percent: bool = False, words: tuple[str, ...] = ()
 ) -> Kind[float]:
     """The shares above 0, and from ``least`` on, up to 1: ``25%`` is 0.25. A plain number is one as
@@ -106,7 +106,7 @@ def share(
     return Kind(f"a share {low} {most}", parse, "25%", words)
 
 
-def choice(*words: str) -> Kind[str]:
+def one_of(*words: str) -> Kind[str]:
     """One of the ``words``."""
     return named({word: word for word in words})
 
@@ -123,13 +123,13 @@ def named(values: Mapping[str, _Value]) -> Kind[_Value]:
     return Kind(f"one of {', '.join(words)}", parse, words[0], words, has_no_others=True)
 
 
-def member(of: type[_Choice]) -> Kind[_Choice]:
+def one_of_enum(of: type[_Choice]) -> Kind[_Choice]:
     """The member of an enum whose value is typed."""
     words = tuple(str(one.value) for one in of)
     return Kind(f"one of {', '.join(words)}", of, words[0], words, has_no_others=True)
 
 
-def _switch(text: str) -> bool:
+def _on_off(text: str) -> bool:
     if text in ("on", "yes", "1", "true", "enable", ""):
         return True
     if text in ("off", "no", "0", "false", "disable"):
@@ -137,7 +137,7 @@ def _switch(text: str) -> bool:
     raise ValueError(text)
 
 
-SWITCH = Kind("on or off", _switch, "on", ("on", "off"))
+ON_OFF = Kind("on or off", _on_off, "on", ("on", "off"))
 
 TEXT = Kind("a text", str, "TEXT")
 """Any text: what it means is for others to say."""

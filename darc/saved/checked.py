@@ -64,7 +64,7 @@ def read_text(value: object, where: str) -> str:
     return value
 
 
-def read_switch(value: object, where: str) -> bool:
+def read_flag(value: object, where: str) -> bool:
     """``value`` as true or false."""
     if not isinstance(value, bool):
         damaged(where, "true or false")

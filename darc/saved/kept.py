@@ -18,9 +18,9 @@ from darc.saved.checked import (
     damaged,
     read_choice,
     read_count,
+    read_flag,
     read_list,
     read_object,
-    read_switch,
     read_text,
 )
 
@@ -141,7 +141,7 @@ def _calls(
             node.path = (*parent.path, int(last))
             parent.children.append(node)
         rows[name] = node
-        if read_switch(found["compared"], f"{place}.compared"):
+        if read_flag(found["compared"], f"{place}.compared"):
             compared.add(name)
     known = {node.id: node for node in ftree}
     if all(name in known and _is_same(node, known[name]) for name, node in rows.items()):
@@ -216,7 +216,7 @@ def _read_op(content: object, where: str, number: int, calls: Sequence[Fnode]) -
         end=start + cycles,
         cost=read_count(found["cost"], f"{where}.cost"),
         latency=read_count(found["latency"], f"{where}.latency", least=1),
-        is_slowest=read_switch(found["slowest"], f"{where}.slowest"),
+        is_slowest=read_flag(found["slowest"], f"{where}.slowest"),
         spans=tuple(sorted(spans, key=lambda span: (span.start, span.node.depth, -span.end))),
         sums=tuple(sums.values()),
         least=read_count(found["least"], f"{where}.least"),

@@ -43,12 +43,12 @@ from darc.saved.checked import (
     damaged,
     read_choice,
     read_count,
+    read_flag,
     read_list,
     read_mapping,
     read_number,
     read_object,
     read_pair,
-    read_switch,
     read_text,
     short_key,
     written_bins,
@@ -453,10 +453,10 @@ class _Reader:
                 damaged(f"{where}.id", node.id)
             nodes.append(node)
             node.state = read_choice(NodeState, found["state"], f"{where}.state")
-            node.root_cause = read_switch(found["root_cause"], f"{where}.root_cause")
+            node.root_cause = read_flag(found["root_cause"], f"{where}.root_cause")
             node.maxcount = read_count(found["maxcount"], f"{where}.maxcount")
             node.self_maxcount = read_count(found["self_maxcount"], f"{where}.self_maxcount")
-            node.has_unknown_callees = read_switch(
+            node.has_unknown_callees = read_flag(
                 found["unknown_callees"], f"{where}.unknown_callees"
             )
             node.totals = node.called = self.totals(found["totals"], f"{where}.totals")
@@ -507,7 +507,7 @@ class _Reader:
             read_count(found["ops"], f"{where}.ops"),
             read_count(found["needed"], f"{where}.needed"),
             read_count(found["own"], f"{where}.own"),
-            read_switch(found["conclusive"], f"{where}.conclusive"),
+            read_flag(found["conclusive"], f"{where}.conclusive"),
         )
 
     def ending(self, content: object, where: str) -> Ending:

@@ -24,7 +24,7 @@ from darc.model.errors import DarcError, NotFoundError, UsageError
 from darc.model.functionset import FunctionSet
 from darc.model.parameters import OnFinish, Parameters, Probes
 from darc.model.part import parts_of
-from darc.model.values import choice, count
+from darc.model.values import count, one_of
 from darc.saved import storage
 from darc.saved.descents import to_parts
 from darc.saved.storage import Stored
@@ -412,7 +412,7 @@ def test_a_session_goes_on_as_its_command_says(app: FakeApp, tmp_path: Path) -> 
     with pytest.raises(UsageError, match="--often: 'x' is not a whole number"):
         resume.read(f"{file} --often x")
     seldom = dataclasses.replace(often, name="seldom", options=(
-        Option("--often", "HOW", "How often.", choice("never", "hardly")),
+        Option("--often", "HOW", "How often.", one_of("never", "hardly")),
     ))  # fmt: skip
     both = resume_of([start, often, seldom])  # what the word means is seen when the file is read
     assert [both.read(f"{file} --often {text}").arguments for text in ("3", "never")] == [(), ()]
@@ -674,7 +674,7 @@ def test_help_tells_the_defaults() -> None:
 
 
 def test_help_has_the_words_of_an_option_that_takes_no_others() -> None:
-    unit = Option("--unit", "UNIT", "How it is shown.", choice("cycles", "time"), default="time")
+    unit = Option("--unit", "UNIT", "How it is shown.", one_of("cycles", "time"), default="time")
     assert unit.help == "How it is shown. One of cycles, time. Default: time."
     told = dataclasses.replace(unit, metavar="cycles|time")
     assert told.help == "How it is shown. Default: time."

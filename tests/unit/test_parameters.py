@@ -7,7 +7,7 @@ from darc.app.parameters import PARAMETERS, Parameter, find_parameter, with_text
 from darc.model.domains import DOMAINS, Domain
 from darc.model.errors import UsageError
 from darc.model.parameters import OnFinish, Parameters, Probes
-from darc.model.values import duration, share
+from darc.model.values import duration, fraction
 
 
 def test_every_field_is_declared_once() -> None:
@@ -26,7 +26,7 @@ def test_defaults_and_completions_can_be_typed(parameter: Parameter) -> None:
 
 _OTHERS = (
     Domain("slow_above", duration(needs_unit=True), unit="s"),
-    Domain("part", share(in_percent=True), unit="%"),
+    Domain("part", fraction(in_percent=True), unit="%"),
 )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from darc.model.errors import UsageError
 from darc.model.setdiff import Method
-from darc.model.values import Kind, choice, count, duration, member, share
+from darc.model.values import Kind, count, duration, fraction, one_of, one_of_enum
 
 
 @pytest.mark.parametrize(
@@ -16,12 +16,12 @@ from darc.model.values import Kind, choice, count, duration, member, share
         (duration(), " 2min ", 120.0),
         (duration(0.05), "50ms", 0.05),
         (duration(needs_unit=True), "250us", 0.00025),
-        (share(), "0.25", 0.25),
-        (share(), "1", 1.0),
-        (share(), "25%", 0.25),
-        (share(0.01, in_percent=True), "12.5%", 0.125),
-        (choice("a", "b"), "b", "b"),
-        (member(Method), "chi2", Method.CHI2),
+        (fraction(), "0.25", 0.25),
+        (fraction(), "1", 1.0),
+        (fraction(), "25%", 0.25),
+        (fraction(0.01, in_percent=True), "12.5%", 0.125),
+        (one_of("a", "b"), "b", "b"),
+        (one_of_enum(Method), "chi2", Method.CHI2),
     ],
 )
 def test_a_text_stands_for_a_value(kind: Kind[object], text: str, value: object) -> None:
@@ -40,14 +40,14 @@ def test_a_text_stands_for_a_value(kind: Kind[object], text: str, value: object)
         (duration(), "9" * 400),
         (duration(0.05), "49ms"),
         (duration(needs_unit=True), "5"),
-        (share(), "0%"),
-        (share(), "101%"),
-        (share(), "nan"),
-        (share(), "%"),
-        (share(0.01, in_percent=True), "1"),
-        (share(0.01, in_percent=True), "0.5%"),
-        (choice("a", "b"), "c"),
-        (member(Method), "CHI2"),
+        (fraction(), "0%"),
+        (fraction(), "101%"),
+        (fraction(), "nan"),
+        (fraction(), "%"),
+        (fraction(0.01, in_percent=True), "1"),
+        (fraction(0.01, in_percent=True), "0.5%"),
+        (one_of("a", "b"), "c"),
+        (one_of_enum(Method), "CHI2"),
     ],
 )
 def test_a_text_that_stands_for_none_is_refused_with_what_to_type(
@@ -62,6 +62,6 @@ def test_a_text_that_stands_for_none_is_refused_with_what_to_type(
 
 def test_an_argument_is_refused_with_what_stands_before_it() -> None:
     with pytest.raises(UsageError) as error:
-        share(in_percent=True).read("0.9", "SHARE", "darc mean")
+        fraction(in_percent=True).read("0.9", "SHARE", "darc mean")
     told = "SHARE: '0.9' is not a share above 0 and at most 100%, in percent as 25%; "
     assert str(error.value) == f"{told}type for example 'darc mean 25%'"

@@ -16,7 +16,7 @@ from darc.model.ops import OpClass
 from darc.model.peaks import LAST_PEAK
 from darc.model.setdiff import Method, difference
 from darc.model.snapshot import Snapshot
-from darc.model.values import member
+from darc.model.values import one_of_enum
 from darc.saved import descents, sets, storage
 from darc.views import contrast as contrast_view
 from darc.views import jsonvalues, timeline
@@ -26,7 +26,7 @@ _BY = Option(
     "--by",
     "METHOD",
     "What ranks the functions of two sets.",
-    member(Method),
+    one_of_enum(Method),
     default=Method.EMD.value,
 )
 _METHOD: Value[Method | None] = Value("by")

@@ -11,7 +11,7 @@ from darc.app.options import Typed
 from darc.model.errors import DarcError, UsageError
 from darc.model.shares import is_minor
 from darc.model.snapshot import Snapshot
-from darc.model.values import member, named
+from darc.model.values import named, one_of_enum
 from darc.views.exporters import EXPORTERS, reportfile
 from darc.views.exporters.exporter import Exporter
 
@@ -57,7 +57,7 @@ _REQUIRE = Option(
     "WHAT",
     "An error without a root-cause that explains most of the peak's time, as far as that is "
     "known, or without an answer of 'darc why'.",
-    member(Required),
+    one_of_enum(Required),
     default="none",
 )
 _FORM: Value[Exporter] = Value("format")

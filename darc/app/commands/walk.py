@@ -12,13 +12,13 @@ from darc.app.finding import Request
 from darc.app.options import Typed
 from darc.collectors.walk_collector import WalkCollector
 from darc.model.errors import UsageError
-from darc.model.values import duration, share
+from darc.model.values import duration, fraction
 
 _THRESHOLD = Option(
     "--threshold",
     "SHARE",
     "Share that a call must hold.",
-    share(0.01, in_percent=True, words=("10%", "25%")),
+    fraction(0.01, in_percent=True, words=("10%", "25%")),
     default=f"{THRESHOLD:.0%}",
 )
 _WINDOW = Option(

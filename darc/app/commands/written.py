@@ -6,7 +6,7 @@ from pathlib import Path
 
 from darc.app.commands.command import FILE, Actions, Option, Parsed, Value, style_of
 from darc.app.options import Typed
-from darc.model.values import member
+from darc.model.values import one_of_enum
 from darc.views.jsonvalues import json_text
 from darc.views.output import Text, Values, ViewFormat, write_view
 
@@ -17,7 +17,7 @@ _FORMAT = Option(
     "--format",
     "FORMAT",
     "How it is written.",
-    member(ViewFormat),
+    one_of_enum(ViewFormat),
     default="what the file of -o ends in, else text",
 )
 _FORM: Value[ViewFormat] = Value("format")
