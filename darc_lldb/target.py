@@ -193,6 +193,8 @@ class LldbTarget(Target):
 
     def _watch(self) -> None:
         """Files that the program loads, or its start, are told of."""
+        if self.inferior.is_core(self.inferior.process):
+            return  # in which no breakpoint can be: what is asked for is refused
         if self.state is State.NONE:
             self._own.watch_start(self.inferior.target)
         else:

@@ -94,6 +94,9 @@ def test_a_core_file_is_no_program_that_runs(program: Path, tmp_path: Path) -> N
     subprocess.run(["gdb", "-q", "-nx", "-batch", *kept, "--args", program, OPS], check=True)
     asked = ["darc start handle", "darc why", "darc profile mixture!*", "darc walk"]
     loaded = f"target create --core {core} {program}"
-    done = debug(tmp_path, None, (), [loaded, *(f"attempt {one}" for one in asked)])
+    commands = [*(f"attempt {one}" for one in asked), mark("left"), "breakpoint list"]
+    done = debug(tmp_path, None, (), [loaded, *commands])
     told = "darc: lldb has a core file: darc needs a program that runs\n"
     assert done.gdb.count(told) == len(asked)
+    assert "warning" not in done.gdb
+    assert "No breakpoints currently set." in done.section("left")
