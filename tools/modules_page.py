@@ -35,8 +35,8 @@ glossary](glossary.md) has the words. Names that are alike:
   them an analysis stands on, and `debuggee/process_foothold.py` and `kgdb/foothold.py` get it
   from a process and from a kernel.
 - `analyses/catching.py` stops the program in a call that is *late*, as it takes too long already;
-  `model/catching.py` has what is known of it, `app/catching.py` and `views/parts/catching.py` tell
-  it.
+  `model/catching.py` has what is known of it, `debuggee/standing.py` tells where a thread stands
+  and who has what it waits for, and `views/parts/catching.py` tells it.
 - `darc_gdb/stopping.py` and `darc_lldb/stopping.py` hear of stops; `collectors/padstops.py` and
   `standstill.py` say what becomes of probes and calls there.
 - A part of a target has the name of what `target/` asks of it (`breaks.py`, `memory.py`), and

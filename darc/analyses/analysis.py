@@ -164,6 +164,10 @@ class Analysis(ABC):
     def collect(self) -> None:
         """Reads what was counted, and decides nothing."""
 
+    def show(self) -> None:  # noqa: B027
+        """After :attr:`Step.SHOW`, when the program stands still for the user, as if no probe were
+        there: takes what is told of the place into its part."""
+
     def finish_early(self, why: str) -> None:
         """Ends with what is known; ``why`` is told."""
         self.collect()

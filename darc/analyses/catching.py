@@ -15,7 +15,7 @@ from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.callclock import CallClock
 from darc.analyses.waitnames import ProgramNames
 from darc.collectors.duties import Running
-from darc.model.catching import Catching
+from darc.model.catching import Catching, CaughtCall
 from darc.model.errors import UsageError
 from darc.model.ops import Event, OffReason
 from darc.model.part import parts_of
@@ -51,7 +51,7 @@ _SPANS = 64
 
 
 @dataclass(frozen=True)
-class Caught:
+class _Caught:
     """The call that the program stands in."""
 
     call: Running
@@ -97,13 +97,15 @@ class Catcher(Analysis):
         self._deep: dict[Hashable, float] = {}
         """For how long calls had been under way when their threads were seen first in a wait that
         no signal ends."""
-        self.described: list[str] = []
+        self._described: list[str] = []
         """What is to be told of those that stayed there."""
         self._suspect: Running | None = None
         self._stands = True
         """Whether the program stands still."""
         self._aside: dict[Hashable, _Aside] = {}
-        self.caught: Caught | None = None
+        self._stands_in: _Caught | None = None
+        self._place: CaughtCall | None = None
+        """What is shown of that."""
         self._caught = 0
         self.missed = 0
         """Calls that were late when they were looked at, and had ended when the program stood."""
@@ -171,7 +173,7 @@ class Catcher(Analysis):
             return
         took = format_cycles(round(call.seconds * 1e9), 10**9)
         kernel = f" ({' ← '.join(where[:_MOST_FUNCTIONS])})" if where else ""
-        self.described.append(
+        self._described.append(
             f"{self.root.function.name} was under way for {took} in thread {call.thread}, which no "
             f"signal stops where it waits in the kernel{kernel}: it was let go on"
         )
@@ -217,9 +219,28 @@ class Catcher(Analysis):
         self._told = {call.key for call in running} & self._told
         self._told.add(now.key)
         off, by_quota = self._off(suspect, now)
-        self.caught = Caught(now, self._open.waits_for(now), off, by_quota)
+        self._stands_in = _Caught(now, self._open.waits_for(now), off, by_quota)
         self._caught += 1
         return Step.SHOW
+
+    def show(self) -> None:
+        caught = self._stands_in
+        if caught is None:
+            return
+        stood, wait = self._open.standing(caught.call, caught.waits_for), None
+        if stood.wait is not None:
+            name = self._names().object(stood.wait.kind, stood.wait.address)
+            wait = replace(stood.wait, name=name)
+        self._place = CaughtCall(
+            caught.call.seconds,
+            stood.where,
+            off=caught.off,
+            by_quota=caught.by_quota,
+            wait=wait,
+            show=stood.show,
+            described=tuple(self._described),
+        )
+        self._described.clear()
 
     def _off(self, late: Running, now: Running) -> tuple[dict[OffReason, float] | None, float]:
         """By the time at which it was found ``late``: for the stop it has run since. And what part
@@ -247,11 +268,16 @@ class Catcher(Analysis):
         self._suspect = None  # of a look that the stop came in the middle of
         self._clock.stopped()  # the debugger has still to let it go on
         self._stands = False
-        self.caught = None
+        self._stands_in = self._place = None
 
     # -------------------------------------------------------------------- views
 
-    def names(self) -> ProgramNames:
+    @property
+    def part(self) -> Catching:
+        """What is known of the calls that were late."""
+        return Catching(self.seconds, self._caught, self.missed, self._place)
+
+    def _names(self) -> ProgramNames:
         """Of functions and objects of the program."""
         return ProgramNames(self._program, {})
 
@@ -260,7 +286,7 @@ class Catcher(Analysis):
         return replace(
             self._head(),
             profile=Profile.empty(self.parameters.resolution, self._collector.counting.hz),
-            parts=parts_of(Catching(self.seconds, self._caught, self.missed)),
+            parts=parts_of(self.part),
         )
 
     def live_snapshot(self, alive: bool, readable: bool) -> Snapshot:

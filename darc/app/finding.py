@@ -32,9 +32,7 @@ from darc.model.parameters import Parameters
 from darc.model.part import Part
 from darc.saved import refit
 from darc.saved.storage import Stored
-from darc.session.session import Session
 from darc.target.target import Target
-from darc.views.style import Style
 
 _MOST_FILES = 4
 """That are named for an address that several may have."""
@@ -69,8 +67,6 @@ class Request:
     stops_unseen: bool = False
     """Whether it stops the program now and then without a word: it is refused in gdb's non-stop
     mode, which has no such stops, and in a kernel."""
-    describe: Callable[[Target, Session, Style], str] | None = None
-    """What the user is told where the analysis shows a call that is under way, in one line."""
     parts: Mapping[str, Part] = field(default_factory=dict)
     """What is known of it before it begins."""
     is_of_file: bool = False

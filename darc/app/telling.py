@@ -12,7 +12,7 @@ from darc.session.session import Session
 from darc.target.target import Target
 from darc.views import render
 from darc.views.general.histogram import histogram
-from darc.views.general.status import early_end, status
+from darc.views.general.status import early_end, place, status
 from darc.views.style import Style
 from darc.views.treeview import drawn_nodes
 
@@ -54,11 +54,11 @@ class Telling:
             return
         # lldb tells of an end on another thread
         shown = session.snapshot(lines=what is not Message.END)
-        describe = None if current.request is None else current.request.describe
         if current.pursuit is not None:
             self._emit(status(current.with_answer(session, shown), style))
-        elif what is Message.PLACE and describe is not None:
-            for line in describe(self._target, session, style).splitlines():
+        elif what is Message.PLACE:
+            told = place(shown, style) or f"darc: {style.name(session.spec)} is over"
+            for line in told.splitlines():
                 self._emit(line)
         elif shown.paths:
             self._emit(render.paths(shown, style))

@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from darc.debuggee.holds import Scheduled
+from darc.model.catching import OpenWait, ThreadStanding
 from darc.model.ftree import Fnode
 from darc.model.ops import Event, KeptOps
 from darc.model.profile import Profile
@@ -201,6 +202,18 @@ class Running:
     """When it began, by the time-stamp counter."""
 
 
+@dataclass(frozen=True)
+class StandingCall:
+    """Where the thread of a call that is under way stands still."""
+
+    where: ThreadStanding
+    """Up to f0."""
+    wait: OpenWait | None
+    """What it waits for, if that is seen."""
+    show: str | None
+    """What the user types to see it; ``None``: the debugger shows it."""
+
+
 class KeepsOps(ABC):
     """Keeps some ops whole, for collectors that can (:attr:`Collector.ops
     <darc.collectors.collector.Collector.ops>`)."""
@@ -232,6 +245,12 @@ class SeesOpenCalls(ABC):
     def waits_for(self, call: Running) -> Event | None:
         """What that call began to wait for last, if it is known to wait for anything. The program
         stands still."""
+
+    @abstractmethod
+    def standing(self, call: Running, event: Event | None) -> StandingCall:
+        """Where the thread of that call is, and what it waits for; ``event`` is what it began to
+        wait for last. The program stands still for the user, as if no probe were there; and the
+        thread is the one that the debugger's commands are about from then on, if it can be."""
 
     @abstractmethod
     def deep_wait(self, call: Running) -> Sequence[str] | None:

@@ -147,6 +147,7 @@ class PadCollector(Collector):
             reader=KeptReader(installer, instrumentation),
             note=self._note,
             holds=foothold.holds,
+            f0=self._root.function.name,
         )
         self._looks = Ahead(
             self._target,

@@ -10,11 +10,12 @@ from darc.agent.rows import RunningOp
 from darc.code.landmarks import Landmark
 from darc.code.processor import PROGRAM_COUNTER
 from darc.code.program import Program
-from darc.collectors.duties import KeepsOps, Running, SeesOpenCalls
+from darc.collectors.duties import KeepsOps, Running, SeesOpenCalls, StandingCall
 from darc.collectors.keptreader import KeptReader
 from darc.debuggee import clock
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.holds import Scheduled
+from darc.debuggee.standing import Stands
 from darc.model.ops import Event, KeptOps
 from darc.pads.installer import PadInstaller
 from darc.target.target import Target
@@ -33,8 +34,9 @@ class PadOps(KeepsOps, SeesOpenCalls):
         reader: KeptReader,
         note: Callable[[str], None],
         holds: Callable[[int], bool],
+        f0: str,
     ) -> None:
-        """``holds`` tells whether an address is in a pad."""
+        """``holds`` tells whether an address is in a pad; ``f0`` is what that is called."""
         self._target = target
         self._debuggee = debuggee
         self._program = program
@@ -42,6 +44,8 @@ class PadOps(KeepsOps, SeesOpenCalls):
         self._reader = reader
         self._note = note
         self._holds = holds
+        self._f0 = f0
+        self._stands = Stands(target, debuggee, program)
         self._sees_waits = False
         self._may_have_stood = debuggee.watch_holds()
 
@@ -109,3 +113,9 @@ class PadOps(KeepsOps, SeesOpenCalls):
         assert isinstance(call.key, RunningOp)
         event = self._tables.ops.wait_of(call.key)
         return None if event is None else self._reader.event(event)
+
+    def standing(self, call: Running, event: Event | None) -> StandingCall:
+        stands, own = self._stands, call.thread
+        at = stands.standing(own, self._f0)
+        where, wait = stands.whereabouts(own, at), stands.wait(own, event, at)
+        return StandingCall(where, wait, stands.show(own))

@@ -232,7 +232,10 @@ class Session:
 
     def take_message(self) -> Message | None:
         """What the user is to be told at the stop that :meth:`decide` asked for."""
-        return self.ways_out.take_message()
+        message = self.ways_out.take_message()
+        if message is Message.PLACE:
+            self.analysis.show()
+        return message
 
     @property
     def alive(self) -> bool:

@@ -331,7 +331,6 @@ GENERAL = (
 """What is for all analyses, and knows no particular one;"""
 
 OF_ONE = {
-    "darc/app/catching.py": "what 'darc catch' tells of a call",
     "darc/app/whypursuit.py": "the pursuit of 'darc why'",
     "darc/app/commands/peak.py": "what the descent asks",
     "darc/app/commands/ops.py": "the descent's ops, and two sets",

@@ -11,9 +11,10 @@ import pytest
 
 from darc.analyses.analysis import Step
 from darc.analyses.catching import Catcher
-from darc.collectors.duties import Running
+from darc.collectors.duties import Running, StandingCall
 from darc.debuggee import holds, procfs
 from darc.debuggee.holds import Holds, Scheduled
+from darc.model.catching import ThreadStanding
 from darc.model.offtimes import OffTimes
 from darc.model.ops import Off, OffReason
 
@@ -46,6 +47,11 @@ class OpenCalls:
         return [Running("call", 7, seconds, begun)] if self.is_there else []
 
     def waits_for(self, call: Running) -> None: ...
+
+    def standing(self, call: Running, event: None) -> StandingCall:
+        del event
+        where = ThreadStanding(call.thread, None, ("f0",), is_whole=True)
+        return StandingCall(where, None, "thread 2")
 
     def deep_wait(self, call: Running) -> None: ...
 
@@ -106,6 +112,21 @@ def test_a_call_is_late_by_its_time(late: Late) -> None:
     assert not late.is_late(9)
     assert late.is_late(1)
     assert late.analysis.decide() is Step.SHOW
+
+
+def test_where_it_stands_is_known_until_the_program_goes_on(late: Late) -> None:
+    analysis = late.analysis
+    assert late.is_late(10)
+    assert analysis.decide() is Step.SHOW
+    assert analysis.part.place is None, "the user sees nothing yet"
+    analysis.show()
+    place = analysis.part.place
+    assert place is not None
+    assert (place.seconds, place.where.functions, place.show) == (10.0, ("f0",), "thread 2")
+    analysis.goes_on()
+    assert analysis.part.place is None
+    analysis.show()
+    assert analysis.part.place is None, "there is none to be shown"
 
 
 def test_a_stop_does_not_make_a_call_late(late: Late) -> None:

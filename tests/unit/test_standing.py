@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darc.app.standing import Standing, is_over
+from darc.debuggee.standing import Standing, is_over
 from darc.model.ops import Event, ObjectKind, Stack
 
 SLOT, BACK, ELSE = 0x7000, 0x1234, 0x5678

@@ -11,6 +11,7 @@ from darc.analyses.question import About, Question
 from darc.app.current import Current
 from darc.app.pursuit import Pursuit
 from darc.app.telling import Telling
+from darc.model.catching import Catching, CaughtCall, ThreadStanding
 from darc.model.functionset import FunctionSet
 from darc.model.parameters import Parameters
 from darc.model.part import parts_of
@@ -47,9 +48,6 @@ class User:
 
     def _snapshot(self, **_: object) -> Snapshot:
         return self.shown
-
-    def begun_by(self, **what: object) -> None:
-        self.current.request = cast(Any, SimpleNamespace(**{"describe": None, **what}))
 
 
 def test_nothing_is_told_where_there_is_nothing_to_tell() -> None:
@@ -92,11 +90,21 @@ def test_a_pursuit_is_not_asked() -> None:
     assert told.startswith("darc: found: ")
 
 
-def test_a_place_is_told_as_the_request_says() -> None:
-    user = User()
-    user.begun_by(describe=lambda *_: "stands in f\n  since 5 ms")
+def test_a_place_is_told_as_the_part_of_its_analysis_says() -> None:
+    where = ThreadStanding(7, "worker", ("wait", "handle"), is_whole=True)
+    place = CaughtCall(0.005, where, off=None, by_quota=0.0, wait=None, show=None)
+    user = User(parts=parts_of(Catching(0.004, 1, 0, place)))
     user.telling.tell(Message.PLACE)
-    assert user.said == ["stands in f", "  since 5 ms"]
+    first, cost = user.said
+    assert first == 'darc: handle under way for 5.0ms in thread 7 "worker", in wait ← handle'
+    assert cost.startswith("  the program stood still for ")
+
+
+def test_of_a_place_that_nothing_is_known_of_it_is_told_that_it_is_over() -> None:
+    user = User(parts=parts_of(Catching(0.004, 1, 0)))
+    user.session.spec = "handle"
+    user.telling.tell(Message.PLACE)
+    assert user.said == ["darc: handle is over"]
 
 
 def test_paths_are_told_and_else_how_far_it_is() -> None:

@@ -42,6 +42,7 @@ def test_why_it_is_not_known_what_they_waited_for(
         reader=SimpleNamespace(ops=lambda *_: KeptOps(10**9)),  # type: ignore[arg-type]
         note=print,
         holds=bool,
+        f0="f0",
     )
     if is_watched:
         ops.watch_waits()

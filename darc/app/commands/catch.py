@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from darc.analyses.catching import LEAST_SECONDS, Catcher
-from darc.app.catching import describe, seconds_of
 from darc.app.commands.analysing import functions
 from darc.app.commands.command import Actions, Command, Option, Parsed, Value
 from darc.app.finding import Request
@@ -14,6 +13,8 @@ from darc.model.catching import Catching
 from darc.model.domains import PEAK
 from darc.model.errors import UsageError
 from darc.model.part import parts_of
+from darc.model.peaks import choose_peak
+from darc.model.snapshot import Snapshot
 from darc.model.values import duration
 
 _PEAK = Option(
@@ -39,6 +40,28 @@ def _parse(typed: Typed) -> Parsed:
     return Parsed(names, {**_LATE_PEAK.put(peak), **_LATE.put(above)})
 
 
+def _seconds_of(known: Snapshot | None, peak: str | None) -> float:
+    """From when on a call is of the ``peak``, or of the one that was chosen in the analysis
+    ``known``, in seconds.
+
+    Raises:
+        UsageError: nothing was chosen, or it is not there.
+    """
+    profile = None if known is None else known.profile
+    if known is None or profile is None or not profile.bins:
+        raise UsageError(
+            "say how long is late: '--above TIME' (without it, the peak of an analysis of this "
+            "function is taken)"
+        )
+    chosen = known.peak if peak is None else choose_peak(peak, profile)
+    if chosen is None:
+        raise UsageError("no peak was chosen: '--peak P', or '--above TIME'")
+    low, last = profile.low(chosen.first_bin) / profile.hz, chosen.last_bin
+    if last is not None and profile.low(last + 1) / profile.hz <= LEAST_SECONDS:
+        return low
+    return max(low, LEAST_SECONDS)
+
+
 def _catch(app: Actions, parsed: Parsed) -> None:
     function = parsed.arguments[0] if parsed.arguments else None
     peak, above = _LATE_PEAK.of(parsed), _LATE.of(parsed)
@@ -54,7 +77,7 @@ def _catch(app: Actions, parsed: Parsed) -> None:
         if above is None and peak is None and (found is None or found.peak is None):
             above = known.analysis.seconds
     if above is None:
-        above = seconds_of(found, peak)
+        above = _seconds_of(found, peak)
     if above < LEAST_SECONDS:
         raise UsageError("'darc catch' stops in calls of at least 1ms: give a longer --above TIME")
     app.analyse(
@@ -66,7 +89,6 @@ def _catch(app: Actions, parsed: Parsed) -> None:
             verb="catches late calls of",
             replaces_finished=True,
             next_one="the next late call",
-            describe=describe,
             parts=parts_of(Catching(above, caught=0, missed=0)),
         )
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
+from darc.model.part import Part
 from darc.model.snapshot import Snapshot
 from darc.model.status import EndedBy, Status
 from darc.views.parts import PARTS
@@ -67,10 +68,21 @@ def _by_then(snapshot: Snapshot, style: Style) -> list[Text]:
 
 def part_lines(snapshot: Snapshot, style: Style) -> Iterable[Text] | None:
     """All that there is to show, where that is the part of an analysis."""
-    for key, part in reversed(list(snapshot.parts.items())):
-        if key in PARTS:
-            view = PARTS[key]
-            notes = snapshot.notes if view.with_notes else ()
-            told = [Text(f"note: {style.note(note)}") for note in notes]
-            return [*view.lines(snapshot, part, style), *told]
+    for key, part in _parts(snapshot):
+        view = PARTS[key]
+        notes = snapshot.notes if view.with_notes else ()
+        told = [Text(f"note: {style.note(note)}") for note in notes]
+        return [*view.lines(snapshot, part, style), *told]
     return None
+
+
+def place(snapshot: Snapshot, style: Style) -> Shown | None:
+    """Where the program stands, by the part of the analysis that has stopped it; ``None``: no part
+    tells."""
+    found = (PARTS[key].place(snapshot, part, style) for key, part in _parts(snapshot))
+    return next((one for one in found if one is not None), None)
+
+
+def _parts(snapshot: Snapshot) -> Iterator[tuple[str, Part]]:
+    """Those that can be shown, the last one first."""
+    return ((key, one) for key, one in reversed(list(snapshot.parts.items())) if key in PARTS)

@@ -11,7 +11,7 @@ from rich.text import Text
 from darc.model.part import Part
 from darc.model.snapshot import Snapshot
 from darc.views.style import Style
-from darc.views.words import cost_text
+from darc.views.words import Shown, cost_text
 
 _Part = TypeVar("_Part", bound=Part)
 
@@ -42,6 +42,8 @@ class PartView(Generic[_Part]):
     """What ``darc histogram`` shows of it below the profile."""
     doing: Callable[[_Part], Doing | None] = lambda _part: None
     """What the live line says; ``None``: how far the analysis is, as of any. Any thread."""
+    place: Callable[[Snapshot, _Part, Style], Shown | None] = lambda _snapshot, _part, _style: None
+    """Where the program stands, as it is shown of that; ``None``: nothing is known of it."""
     is_in_every_report: bool = False
     """Whether JSON reports have its key where there is no such part, too, with ``None``, as those
     of schema 1 had from the start."""
