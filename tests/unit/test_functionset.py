@@ -93,8 +93,8 @@ TAILED = {18: 900, 19: 400, 20: 200, 21: 90, 22: 40, 23: 20, 24: 9}
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        ({"peak": "last"}, {"peak": "22-64", "start_ops": 241}),
-        ({"peak": ">4ms"}, {"peak": ">4ms", "start_ops": 241}),
+        ({"peak": "last"}, {"peak": "23-64", "start_ops": 573}),
+        ({"peak": ">4ms"}, {"peak": ">4ms", "start_ops": 105}),
         ({"peak": "22-64", "start_ops": 7}, {"peak": "22-64", "start_ops": 7}),
         ({"peak": ">9s"}, {"peak": ">9s"}),
         ({}, {}),
