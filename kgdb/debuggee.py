@@ -90,6 +90,13 @@ class KernelDebuggee(Debuggee):
                     return khz * 1000
         raise UnsupportedError("the kernel does not know the rate of its time-stamp counter")
 
+    @functools.cached_property
+    def tick(self) -> float | None:
+        place = self._kernel.value("tick_nsec")
+        if place is None:
+            return None
+        return int.from_bytes(self._kernel.target.memory.read(place, 8), "little") / 1e9 or None
+
     @property
     def nature(self) -> Nature:
         return KERNEL

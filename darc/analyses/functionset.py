@@ -305,6 +305,7 @@ class FunctionProfiles(Analysis):
             every=self._every,
             top=self._top,
             busy=self._known.busy,
+            tick=self._set.tick,
             making=self._making,
         )
 

@@ -108,6 +108,12 @@ class TimesSets(ABC):
         """For how long the program's threads had something to do so far, those that live, whether
         they had a processor or not. Any thread."""
 
+    @property
+    @abstractmethod
+    def tick(self) -> float | None:
+        """Seconds between two ticks of the timer of the program's kernel; ``None``: nobody knows.
+        Any thread."""
+
     @abstractmethod
     def under_way(self) -> list[int]:
         """At a stop, which is to be short: as :func:`darc.code.stacks.under_way`."""

@@ -252,6 +252,10 @@ class SetCollector(PadCollector, TimesSets):
         ran = map(self._debuggee.ran, self._backend.living())
         return sum(sum(one) for one in ran if one is not None) / 1e9
 
+    @functools.cached_property
+    def tick(self) -> float | None:
+        return self._debuggee.tick
+
     def under_way(self) -> list[int]:
         """At a stop, which is to be short: as :func:`darc.code.stacks.under_way`."""
         return under_way(self._program, self._target, _STACKS_SECONDS)

@@ -110,6 +110,12 @@ class HasCode(ABC):
 class TellsWaits:
     """May tell when its threads are off their processors, and who waits for whom."""
 
+    @property
+    def tick(self) -> float | None:
+        """Seconds between two ticks of the timer of its kernel; ``None``: nobody knows. Any
+        thread."""
+        return None
+
     def watch_switches(self) -> OffWatch | None:
         """From now on it is known when its threads leave their processors; the caller closes it.
         ``None``: that is not told from outside.

@@ -109,6 +109,10 @@ class ProcessDebuggee(Debuggee):
     def use(self, thread: int) -> clock.Use | None:
         return procfs.use(thread)
 
+    @property
+    def tick(self) -> float | None:
+        return procfs.tick()
+
     def watch_switches(self) -> OffWatch | None:
         return Switches(self._pid)
 

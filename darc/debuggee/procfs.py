@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import struct
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
 
@@ -431,6 +432,15 @@ def waited_ns(thread: int) -> int:
         return int(Path(f"/proc/{thread}/schedstat").read_text().split()[1])
     except (OSError, IndexError, ValueError):
         return 0
+
+
+_COARSE = 6
+"""``CLOCK_MONOTONIC_COARSE``, which goes on at each tick (clock_getres(2))."""
+
+
+def tick() -> float:
+    """Seconds between two ticks of this machine's kernel's timer."""
+    return time.clock_getres(_COARSE)
 
 
 def ran(thread: int) -> tuple[int, int] | None:

@@ -45,6 +45,9 @@ class FunctionSet(Part):
     """For how many seconds of one thread the program had something to do, in each second; ``None``:
     nobody knows."""
 
+    tick: float | None = None
+    """Seconds between two ticks of the timer of the kernel that has scheduled it; ``None``: nobody
+    knows."""
     making: tuple[int, int] | None = None
     """The number of the probe that is made, or was at the end, and how many there are to be, where
     none is timed until all are made; ``None``: they are timed."""

@@ -19,7 +19,8 @@ LEAST_TO_AGREE = 20
 """Fewer calls agree by chance."""
 
 TICKS = (0.001, 1 / 300, 0.004, 0.01)
-"""Seconds between two ticks of a Linux kernel's timer, as it may be built (HZ)."""
+"""Seconds between two ticks of a Linux kernel's timer, as it may be built (HZ), where nobody knows
+how the one is that has made the calls."""
 
 _TICK_TOLERANCE = 0.01
 _LOCK = re.compile(r"lock|mutex|sem(aphore)?_|futex|latch|acquire", re.I)
@@ -197,7 +198,7 @@ def _tick(number: int, row: FunctionProfile, known: FunctionSet) -> Iterator[Hin
         if peak.count < 10 * LEAST_TO_AGREE or row.until is not None:
             continue
         between = known.seconds / peak.count
-        for tick in TICKS:
+        for tick in TICKS if known.tick is None else (known.tick,):
             if abs(between / tick - 1) <= _TICK_TOLERANCE:
                 yield Tick(number, peak, tick)
 

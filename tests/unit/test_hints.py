@@ -111,6 +111,8 @@ def test_the_timer() -> None:
     (hint,) = hints(known, 1)
     assert isinstance(hint, Tick)
     assert (hint.peak.number, hint.seconds) == (2, 0.004)
+    assert list(hints(dataclasses.replace(known, tick=0.004), 1)) == [hint]
+    assert list(hints(dataclasses.replace(known, tick=0.01), 1)) == [], "its kernel's is another"
 
 
 def test_a_lock_that_is_found_held() -> None:

@@ -302,6 +302,7 @@ class Set(SetCollector):
         )
 
     busy_seconds = 0.0
+    tick = None
 
 
 def analysis_of(made: Set, kind: type[FunctionProfiles], **how: Any) -> FunctionProfiles:
