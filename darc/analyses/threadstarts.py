@@ -26,7 +26,7 @@ class ThreadStarts:
 
     def is_whole(self, stack: ThreadStack) -> bool:
         """Whether it goes back to where the C library has begun the thread."""
-        return any(map(_is_starter, self._entered(stack)[:_OUTERMOST]))
+        return any(is_thread_start(f.symbol) for f in self._entered(stack)[:_OUTERMOST])
 
     def _entered(self, stack: ThreadStack) -> list[Function]:
         return [self._program.names.function_at(frame.at) for frame in stack.frames]
@@ -35,7 +35,7 @@ class ThreadStarts:
         """That of the thread with this stack; ``None``: it is none of the program's."""
         entered = self._entered(stack)
         for number, function in reversed(list(enumerate(entered[:_OUTERMOST]))):
-            if _is_starter(function) and number + 1 < len(entered):
+            if is_thread_start(function.symbol) and number + 1 < len(entered):
                 below = entered[number + 1 :]
                 return self._own([f for f in below if not self._is_unnamed_of_c(f)])
         root = self._root.address
@@ -75,10 +75,6 @@ class ThreadStarts:
 
     def _is_unnamed_of_c(self, function: Function) -> bool:
         return is_c_library(function.module) and not self._program.names.at(function.address)
-
-
-def _is_starter(function: Function) -> bool:
-    return is_thread_start(function.symbol)
 
 
 def _is_of_library(function: Function) -> bool:

@@ -21,8 +21,10 @@ class SourceLines:
     def __init__(self, target: Target, program: Program) -> None:
         self._target = target
         self._program = program
-        self._functions: dict[int, tuple[str, int]] = {}
-        self._sites: dict[int, tuple[tuple[str, int], tuple[str, ...]]] = {}
+        self._lines: dict[int, tuple[str, int]] = {}
+        """By address,"""
+        self._inlined: dict[int, tuple[str, ...]] = {}
+        """and what is inlined there, of call sites."""
 
     def add(self, nodes: Iterable[Fnode]) -> None:
         """Fills in those of ``nodes``, copies that are about to be shown, where they have none."""
@@ -36,23 +38,27 @@ class SourceLines:
     def _of_function(self, function: Function) -> Function:
         if function.file is not None:
             return function
-        at = function.address
-        if at not in self._functions:
-            found = self._target.symbols.line_at(at) if self._program.knows(at) else None
-            if found is None:
-                return function
-            self._functions[at] = found
-        file, line = self._functions[at]
-        return dataclasses.replace(function, file=file, line=line)
+        found = self._line(function.address)
+        if found is None:
+            return function
+        return dataclasses.replace(function, file=found[0], line=found[1])
 
     def _of_site(self, site: CallSite) -> CallSite:
         if site.file is not None:
             return site
         at = site.address
-        if at not in self._sites:
-            found = self._target.symbols.line_at(at) if self._program.knows(at) else None
-            if found is None:
-                return site
-            self._sites[at] = found, self._target.symbols.inlined_at(at)
-        (file, line), inlined = self._sites[at]
-        return dataclasses.replace(site, file=file, line=line, inlined=inlined)
+        found = self._line(at)
+        if found is None:
+            return site
+        if at not in self._inlined:
+            self._inlined[at] = self._target.symbols.inlined_at(at)
+        file, line = found
+        return dataclasses.replace(site, file=file, line=line, inlined=self._inlined[at])
+
+    def _line(self, address: int) -> tuple[str, int] | None:
+        """That of an address; ``None``: nobody knows, as yet."""
+        if address not in self._lines and self._program.knows(address):
+            found = self._target.symbols.line_at(address)
+            if found is not None:
+                self._lines[address] = found
+        return self._lines.get(address)

@@ -252,7 +252,7 @@ class SetCollector(PadCollector, TimesSets):
         ran = map(self._debuggee.ran, self._backend.living())
         return sum(sum(one) for one in ran if one is not None) / 1e9
 
-    @functools.cached_property
+    @property
     def tick(self) -> float | None:
         return self._debuggee.tick
 

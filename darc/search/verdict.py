@@ -98,9 +98,10 @@ class Evidence:
         """What is made of that."""
         known = self.known
         verdict, reasons = self._verdict()
+        tail = self._tail(verdict)
         is_sure = False
         if verdict is Verdict.FOUND:
-            reasons = self._doubts()
+            reasons = self._doubts(tail)
             is_sure = not reasons
         usual = [left_out for at, left_out in self.usual.items() if at not in self.seen]
         return Why(
@@ -113,7 +114,7 @@ class Evidence:
             is_sure=is_sure,
             reasons=tuple(reasons),
             open=self.open[:MOST_ANSWERS],
-            tail=self._tail(verdict),
+            tail=tail,
             has_ended=self.has_ended,
             idle=tuple((o.suspect, o.idle) for o in self.idle if o.idle is not None),
             usual=tuple(usual[:MOST_ANSWERS]),
@@ -172,8 +173,8 @@ class Evidence:
             verdict = Verdict.UNKNOWN
         return verdict, [*_went_out(known), *_not_timed(known)]
 
-    def _doubts(self) -> list[str]:
-        """Why the first answer is not sure."""
+    def _doubts(self, tail: Suspect | None) -> list[str]:
+        """Why the first answer is not sure; the ``tail`` is told beside it."""
         first, out = self.ranked[0], self._out
         doubts = []
         if not agree(self.known, lambda function: function.address in out):
@@ -185,7 +186,7 @@ class Evidence:
         ]
         if slower:
             doubts.append(f"longer delays, and why was not known by then: {', '.join(slower)}")
-        if (tail := self._tail(Verdict.FOUND)) is not None:
+        if tail is not None:
             doubts.append(f"a longer delay, as a long tail, was not looked into: {tail.name}")
         if first.doubt is not None:
             doubts.append(first.doubt)

@@ -158,6 +158,18 @@ def test_each_answer_says_that_it_may_wait_for_work() -> None:
     assert text.index("\n2 serve") < text.index(told)
 
 
+def behind_a_wait_for_work(inquiry: Inquiry, wait: str) -> Search:
+    """What is searched for after next_job, which may wait for work in that function."""
+    first = inquiry.next(12.0)
+    assert isinstance(first, Search)
+    assert first.suspect.name == "next_job"
+    answer, root = found(first)
+    inquiry.answered(dataclasses.replace(answer, handed=wait), root)
+    second = inquiry.next(12.0)
+    assert isinstance(second, Search)
+    return second
+
+
 def test_what_may_wait_for_work_does_not_keep_from_asking_who_had_the_processor() -> None:
     """All are slow now and then by the time that they take, as another program is in the way."""
     noisy = [
@@ -166,13 +178,7 @@ def test_what_may_wait_for_work_does_not_keep_from_asking_who_had_the_processor(
     ]
     inquiry = Inquiry(Parameters())
     inquiry.profiled(of(*noisy, row("next_job", {11: 100_000, 22: 200})), None)
-    first = inquiry.next(12.0)
-    assert isinstance(first, Search)
-    assert first.suspect.name == "next_job"
-    answer, root = found(first)
-    inquiry.answered(dataclasses.replace(answer, handed="epoll_wait"), root)
-    second = inquiry.next(12.0)
-    assert isinstance(second, Search)
+    second = behind_a_wait_for_work(inquiry, "epoll_wait")
     assert second.suspect.name == "f0"
 
 
@@ -181,11 +187,5 @@ def test_a_tail_comes_behind_what_may_wait_for_work() -> None:
     known = of(SENDS, row("process_request", TAIL), row("next_job", {11: 3000, 22: 400}))
     inquiry = Inquiry(Parameters())
     inquiry.profiled(known, None)
-    first = inquiry.next(12.0)
-    assert isinstance(first, Search)
-    assert first.suspect.name == "next_job"
-    answer, root = found(first)
-    inquiry.answered(dataclasses.replace(answer, handed="pthread_cond_wait"), root)
-    second = inquiry.next(12.0)
-    assert isinstance(second, Search)
+    second = behind_a_wait_for_work(inquiry, "pthread_cond_wait")
     assert (second.suspect.name, second.suspect.is_tail) == ("process_request", True)

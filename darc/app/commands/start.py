@@ -33,24 +33,26 @@ def _start(app: Actions, parsed: Parsed) -> None:
         found = _numbered(shown, number)
         row = None if shown is None else _row_of(shown, number)
         function = spelled(app.lookup(), found)
+        if row is not None:
+            parameters = as_profiled(parameters, row)
     else:
-        row = None if shown is None else _row_called(shown, function, parameters)
-    if row is None:
-        app.analyse(Request("start", function, parameters, RootCauses))
-        return
-    make = partial(RootCauses, profiled=row)
-    app.analyse(Request("start", function, as_profiled(parameters, row), make))
+        row, parameters = _called(shown, function, parameters)
+    make = RootCauses if row is None else partial(RootCauses, profiled=row)
+    app.analyse(Request("start", function, parameters, make))
 
 
-def _row_called(shown: Snapshot, function: str, parameters: Parameters) -> FunctionProfile | None:
-    """The profile of a function that is typed by its name, where it is known which one that is, and
-    has the peak that is wanted: a new profile may have one that this has not."""
-    with contextlib.suppress(AmbiguousError, UsageError):
-        rows = rows_called(shown.named, function)
-        if len(rows) == 1:
-            as_profiled(parameters, rows[0])
-            return rows[0]
-    return None
+def _called(
+    shown: Snapshot | None, function: str, parameters: Parameters
+) -> tuple[FunctionProfile | None, Parameters]:
+    """The profile of a function that is typed by its name, and the ``parameters`` by that, where it
+    is known which one that is, and has the peak that is wanted: a new profile may have one that
+    this has not."""
+    if shown is not None:
+        with contextlib.suppress(AmbiguousError, UsageError):
+            rows = rows_called(shown.named, function)
+            if len(rows) == 1:
+                return rows[0], as_profiled(parameters, rows[0])
+    return None, parameters
 
 
 def _row_of(shown: Snapshot, number: int) -> FunctionProfile | None:
