@@ -56,7 +56,7 @@ $(STAMP): setup.cfg setup.py pyproject.toml requirements-dev.txt | packages
 	@touch $@
 
 $(AGENT): $(wildcard darc/agent/*.c darc/agent/*.h darc/agent/*.S darc/agent/*.ld) \
-		darc/debuggee/wordscan.c $(wildcard darc/code/*.[ch]) darc/agent/build.py | packages $(STAMP)
+		darc/debuggee/wordscan.c darc/app/presses.c $(wildcard darc/code/*.[ch]) darc/agent/build.py | packages $(STAMP)
 	@$(PY) darc/agent/build.py
 	@touch $@
 	@echo 'setup: done; $(BIN)/darc-gdb and $(BIN)/darc-lldb are there'
@@ -121,6 +121,7 @@ test-kernel: kernel
 test-long: kernel test-packages $(AGENT)
 	@for kernel in kgdb rt 6.12 6.12-rt newest; do $(BIN)/darc-vm fetch --kernel $$kernel >/dev/null; done
 	@$(PY) -m pytest -m long $(PYTEST_ARGS)
+	@$(PY) -m pytest -m hypothesis --hypothesis-profile=night tests/unit tests/contract tests/agent $(PYTEST_ARGS)
 
 # Both, whatever the first one finds.
 lint: $(STAMP)
@@ -156,7 +157,7 @@ fixtures: $(STAMP)
 	@$(PY) -m fixtures.build
 
 clean:
-	rm -rf build $(addprefix darc/agent/,agent.bin agent.elf layout.json) darc/debuggee/libwordscan.so darc/code/libcallscan.so darc/code/libsymscan.so
+	rm -rf build $(addprefix darc/agent/,agent.bin agent.elf layout.json) darc/debuggee/libwordscan.so darc/app/libpresses.so darc/code/libcallscan.so darc/code/libsymscan.so
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 

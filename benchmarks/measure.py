@@ -30,7 +30,7 @@ DECISION_OPS = 16
 DEEP_LEVELS = 8
 DEEP_RUNS = 5
 _TIMEOUT = 300
-KEEP_ALL = "python import darc.analyses.rootcauses as r; r._SPANS_IN_PEAK = 1 << 60"
+KEEP_ALL = "python import darc.analyses.searchphase as r; r._SPANS_IN_PEAK = 1 << 60"
 """A call is else kept one by one where it takes a 256th of the peak's fastest op."""
 
 

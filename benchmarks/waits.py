@@ -30,7 +30,7 @@ PAGE = ROOT / "docs" / "benchmarks-waits.md"
 UNLOCK_GOAL = 0.15
 START_OPS = 300
 ROUNDS = 9
-WATCH = "python import darc.analyses.rootcauses as r; r.is_frequent = lambda rate: False"
+WATCH = "python import darc.analyses.searchphase as r; r.is_frequent = lambda rate: False"
 """Of calls that are frequent waits are else watched only when the search is over."""
 
 _SWITCHES = "switches"

@@ -15,6 +15,7 @@ import gdb
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, own_thread
 from darc_gdb import answers, ctrlc, later
+from darc_gdb.asked import as_a_command
 from darc_gdb.callbacks import Callbacks
 from darc_gdb.memory import GdbMemory
 from darc_gdb.screen import has_front_end
@@ -107,8 +108,8 @@ class Deciding:
         """Whether the program has stopped for darc's sake, and may go on."""
         return self.errand or self._owed is not None
 
-    def settle(self, is_own: bool) -> Outcome:
-        """See :meth:`darc_gdb.target.GdbTarget.settle`; ``is_own``: it is darc's alone."""
+    def take_stop(self, is_own: bool) -> Outcome:
+        """See :meth:`darc_gdb.target.GdbTarget.take_stop`; ``is_own``: it is darc's alone."""
         if self.errand:
             return Outcome.CONTINUE
         if is_own and self._owed is not None and not self._too_early:
@@ -129,6 +130,9 @@ class Deciding:
     def after_stop(self) -> None:
         """The commands of darc's breakpoints. gdb carries them out when everybody was told of the
         stop, or in the middle of that, behind any command that one of those has executed."""
+        as_a_command(self._after_stop)
+
+    def _after_stop(self) -> None:
         gdb.set_convenience_variable("_darc_goes", 0)
         if self._owed is not None and self._is_told:
             self._do_what_is_owed()
@@ -138,7 +142,7 @@ class Deciding:
             self._goes = False
             _let_go_on()
         elif not has_front_end():
-            gdb.execute("frame")
+            _show_frame()
 
     def _do_what_is_owed(self) -> None:
         owed, self._owed = self._owed, None
@@ -148,7 +152,7 @@ class Deciding:
             return
         self._callbacks.on_user_stop()
         if not has_front_end():
-            gdb.execute("frame")
+            _show_frame()
 
     def _do(self, owed: Callable[[], Outcome]) -> Outcome:
         self._threads.moved()
@@ -199,6 +203,11 @@ def commands() -> str:
 def _let_go_on() -> None:
     """When these commands of a breakpoint are over, the program does."""
     gdb.set_convenience_variable("_darc_goes", int(_stands()))
+
+
+def _show_frame() -> None:
+    """Whatever prints its arguments may take a while, and Ctrl-C ends that alone."""
+    as_a_command(lambda: gdb.execute("frame"))
 
 
 def _ask_all_stop() -> bool:

@@ -19,18 +19,17 @@ from darc.code.processor import DETOURS, FLAGS, PROGRAM_COUNTER, STACK_POINTER, 
 from darc.code.system_calls import SystemCall
 from darc.debuggee import detour, procfs, seccomp
 from darc.debuggee.callmaker import CallMaker, Turns, able, has_stack
+from darc.debuggee.mapflags import mmap_arguments
 from darc.model.errors import TargetError
 from darc.target.memory import Memory
 from darc.target.target import Passage, Region, Target
 from darc_gdb.threads import GdbThreads, forget_registers
 from darc_gdb.tracee import Tracee, signal_of, was_sent
 
-_NONE = (1 << 64) - 1
 _STACK_SIZE = 16384
 _NOT_KEPT = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT)
 """What no mask of signals keeps in the kernel: SIGSTOP is never blocked, SIGCONT takes away those
 that stop, and they it (signal(7))."""
-_MMAP = (0, _STACK_SIZE, 3, 0x22, _NONE, 0)  # readable and writable, private and anonymous
 
 
 class Detours:
@@ -93,7 +92,7 @@ class Detours:
     def wake(self, place: int, pid: int) -> None:
         """Ends a stop of the whole process. The signal that does it is taken by the thread that
         makes the call, or gdb would show it, and a handler of the program's be called."""
-        base = self.system_call(place, SystemCall.MMAP, _MMAP)
+        base = self.system_call(place, SystemCall.MMAP, mmap_arguments(_STACK_SIZE))
         if base >> 63:
             raise TargetError("the program may not map memory")
         self._target.memory.write(base, (1 << (signal.SIGCONT - 1)).to_bytes(8, "little"))

@@ -20,7 +20,6 @@ held: darc knows then that gdb ends, and puts no probe in.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import os
 import signal
@@ -31,6 +30,7 @@ from collections.abc import Callable, Iterator, Set
 
 import gdb
 
+from darc.app.sigactions import action_of, set_action
 from darc.debuggee import procfs
 from darc.target.ownthread import begin_thread
 from darc_gdb import answers
@@ -43,9 +43,6 @@ _PATIENCE_SECONDS = 15.0
 
 _WORKERS_SECONDS = 1.0
 """Far longer than threads that have nothing to do take to end."""
-
-_SIGACTION_SIZE = 256
-"""Bytes in which a ``struct sigaction`` has room."""
 
 _AGAIN_SECONDS = 3.0
 """Far longer than gdb takes to leave."""
@@ -65,7 +62,7 @@ class Farewell:
         """gdb ends already, or waits for the user."""
         self._taken: int | None = None
         """The signal that has come to darc's thread, as the program ran."""
-        self._holds = False
+        self._blocks = False
         self._is_heard = False
         """Whether what darc does was broken off for the signal that waits."""
         self._is_told = False
@@ -93,7 +90,7 @@ class Farewell:
         while number := os.read(pipe, 1):
             if number[0] == signal.SIGHUP:
                 self._handlers.note(number[0])
-                if not self._holds:
+                if not self._blocks:
                     self._tell()
 
     def _tell(self) -> None:
@@ -101,10 +98,10 @@ class Farewell:
         self._is_told = self._is_told or self._handlers.noted == signal.SIGHUP
         self._handlers.give_back()
 
-    def hold(self) -> None:
+    def block(self) -> None:
         """The program is about to be changed. gdb's own thread."""
-        if not self._holds:
-            self._holds = True
+        if not self._blocks:
+            self._blocks = True
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
             self._handlers.replace(SIGNALS)
             _make_workers_deaf()
@@ -118,14 +115,14 @@ class Farewell:
         waits = not (at_prompt or self._is_heard) and self._has_come()
         if at_prompt:
             self._ends.set()
-        if self._over is None and self._holds and not waits:
-            self._holds = self._is_heard = False
+        if self._over is None and self._blocks and not waits:
+            self._blocks = self._is_heard = False
             self._tell()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     def is_wanted(self) -> bool:
         """Whether one of the signals waits: then what darc does is to be broken off. Any thread."""
-        self._is_heard = self._is_heard or self._is_told or (self._holds and self._has_come())
+        self._is_heard = self._is_heard or self._is_told or (self._blocks and self._has_come())
         return self._is_heard
 
     def _has_come(self) -> bool:
@@ -133,9 +130,9 @@ class Farewell:
         return noted is not None or bool(SIGNALS & signal.sigpending())
 
     @contextlib.contextmanager
-    def holding(self) -> Iterator[None]:
+    def blocking(self) -> Iterator[None]:
         """While a command of darc's is at work."""
-        self.hold()
+        self.block()
         try:
             yield
         finally:
@@ -145,7 +142,7 @@ class Farewell:
         """The program goes on. gdb's own thread."""
         if self._over is not None:
             return
-        self.hold()
+        self.block()
         self._over = threading.Event()
         self._out.clear()
         self._ends.clear()
@@ -234,8 +231,7 @@ class _Handlers:
     """gdb's handlers of the signals, in whose place there is one that notes them."""
 
     def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None)
-        self._own: dict[int, ctypes.Array[ctypes.c_char]] = {}
+        self._own: dict[int, bytes] = {}
         self._noted: list[int] = []
         self.stay = frozenset[int]()
         """Those that are not given back before there is something to tell gdb."""
@@ -248,8 +244,7 @@ class _Handlers:
     def replace(self, numbers: Set[int]) -> None:
         """gdb's own thread, as Python has it."""
         for number in numbers - self._own.keys():
-            own = ctypes.create_string_buffer(_SIGACTION_SIZE)
-            self._libc.sigaction(int(number), None, own)
+            own = action_of(number)
             signal.signal(number, self.note)
             self._own[number] = own
 
@@ -262,7 +257,7 @@ class _Handlers:
         """gdb hears of them again, and of those that have come. Any thread."""
         stay = frozenset[int]() if self._noted else self.stay
         for number in self._own.keys() - stay:
-            self._libc.sigaction(int(number), self._own.pop(number), None)
+            set_action(number, self._own.pop(number))
         while self._noted:
             os.kill(os.getpid(), self._noted.pop())
 

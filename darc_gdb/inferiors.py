@@ -21,7 +21,7 @@ class Inferiors:
         self.runs = False
         """Whether the program has run since the last prompt or stop for the user."""
 
-    def settle_here(self) -> None:
+    def make_home(self) -> None:
         """The inferior that the user has selected is the one that is analysed from now on, or will
         be when it runs."""
         away, self._away = self._away, None

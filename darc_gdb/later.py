@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 import gdb
 
+from darc_gdb.asked import as_a_command
+
 _waiting: set[object] = set()
 """One for each that the event loop has not come to."""
 
@@ -25,7 +27,7 @@ def post(what: Callable[[], object]) -> None:
 
     def do() -> None:
         _waiting.discard(token)
-        what()
+        as_a_command(what)
 
     gdb.post_event(do)
 

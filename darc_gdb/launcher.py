@@ -6,6 +6,10 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from darc.model.refusal import Refusal
 
 LOAD = Path(__file__).resolve().with_name("load.py")
 PYTHONPATH = "DARC_PYTHONPATH"
@@ -52,12 +56,15 @@ def loading(gdb: str) -> tuple[list[str], dict[str, str]]:
     return [gdb, "-iex", f"source {LOAD}"], {PYTHONPATH: os.pathsep.join(package_folders())}
 
 
-def _find() -> tuple[list[str], dict[str, str]] | str:
+def _find() -> tuple[list[str], dict[str, str]] | Refusal:
     """How to start gdb, or why it cannot load darc."""
+    from darc.model.refusal import Refusal
+
     gdb = shutil.which("gdb")
     if gdb is None:
-        return "gdb is not installed: apt install gdb"
-    return why_not(gdb) or loading(gdb)
+        return Refusal("gdb is not installed: apt install gdb")
+    why = why_not(gdb)
+    return loading(gdb) if why is None else Refusal(why)
 
 
 if __name__ == "__main__":

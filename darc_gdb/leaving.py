@@ -24,7 +24,7 @@ class Leaving:
 
     def undisturbed(self) -> contextlib.AbstractContextManager[None]:
         """gdb does not leave a program that it has attached to in the middle of this."""
-        return self.farewell.holding() if self._target.attached else contextlib.nullcontext()
+        return self.farewell.blocking() if self._target.attached else contextlib.nullcontext()
 
     def on_exit(self, event: gdb.ExitedEvent) -> None:
         """The program has ended, or another one that gdb has."""

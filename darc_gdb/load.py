@@ -6,7 +6,6 @@ file itself is for any Python 3, and has ASCII characters alone.
 
 import collections.abc
 import contextlib
-import ctypes
 import os
 import signal
 import sys
@@ -54,9 +53,10 @@ def _load() -> "str | None":
 
         why = too_old("this gdb", sys.version_info[:2])
         if why is None:
-            gdb.execute("unset environment DARC_PYTHONPATH", to_string=True)
-            add_packages(root)
-            _import_and_register()
+            with _ended_by_hangup():
+                gdb.execute("unset environment DARC_PYTHONPATH", to_string=True)
+                add_packages(root)
+                _import_and_register()
             return None
     except ImportError as error:
         why = f"cannot load: {error}; run 'make setup' in darc's folder first"
@@ -77,7 +77,7 @@ def _load() -> "str | None":
 
 
 def _stand_by() -> None:
-    from darc_gdb.commands import stand_by
+    from darc_gdb.hooks import stand_by
 
     stand_by()
 
@@ -86,22 +86,21 @@ def _stand_by() -> None:
 def _ended_by_hangup() -> "collections.abc.Iterator[None]":
     """SIGHUP ends gdb at once meanwhile, as there is nothing yet to leave. gdb itself would end
     some time later, by then in the middle of an attach, and leave the program stopped."""
+    from darc.app.sigactions import action_of, set_action
+
     has_program = any(inferior.pid for inferior in gdb.inferiors())
     if has_program or signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
         yield
         return
-    libc, before = ctypes.CDLL(None), ctypes.create_string_buffer(256)  # more than struct sigaction
-    libc.sigaction(int(signal.SIGHUP), None, before)
+    before = action_of(signal.SIGHUP)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         yield
     finally:
-        libc.sigaction(int(signal.SIGHUP), before, None)
+        set_action(signal.SIGHUP, before)
 
 
-# Not raised: gdb would show where in this file.
-with _ended_by_hangup():
-    _trouble = _load()
+_trouble = _load()  # not raised: gdb would show where in this file
 if _is_loaded():
     _stand_by()
 if _trouble is not None:

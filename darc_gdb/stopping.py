@@ -41,7 +41,7 @@ class Stopping:
         """The program has stopped, and those hear of it who asked gdb to tell them."""
         # Before the handlers of those that came later, which may clear the screen.
         if not self._hears_last:
-            self._settle(event)
+            self._take_stop(event)
 
     def hears_stops_last(self) -> None:
         """See :class:`~darc_gdb.callbacks.Callbacks`."""
@@ -56,12 +56,12 @@ class Stopping:
 
     def _settle_last(self, event: gdb.StopEvent) -> None:
         self._hear_no_more()
-        self._settle(event)
+        self._take_stop(event)
 
-    def _settle(self, event: gdb.StopEvent) -> None:
+    def _take_stop(self, event: gdb.StopEvent) -> None:
         target = self._target
         target.stopped(event)
-        if target.settle(event) is Outcome.CONTINUE:
+        if target.take_stop(event) is Outcome.CONTINUE:
             return
         try:
             with at_home(self._app, target):
@@ -123,7 +123,7 @@ class Stopping:
                 if is_analysed(self._app):
                     target.check_goes_on()
                 if self._is_watched:
-                    self._farewell.hold()
+                    self._farewell.block()
                 if self._farewell.is_wanted():  # gdb ends as soon as it runs
                     self._app.on_leave()
                     self._farewell.release()

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import gdb
 
 from darc.debuggee import procfs
-from darc.debuggee.detour import EndedError
 from darc.debuggee.passedon import PassedOn
 from darc.debuggee.refusals import check_processor, no_program
 from darc.model.errors import TargetError, UnsupportedError
@@ -29,22 +27,17 @@ from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding
 from darc_gdb.frames import GdbFrames
 from darc_gdb.inferiors import Inferiors
+from darc_gdb.loadedfiles import LoadedFiles
 from darc_gdb.memory import GdbMemory
 from darc_gdb.screen import GdbScreen
+from darc_gdb.stopsignal import StopSignal
 from darc_gdb.symbols import GdbSymbols
 from darc_gdb.threads import GdbThreads
-from darc_gdb.tracee import Tracee
 from darc_gdb.translated import translated
 from darc_gdb.user_breaks import GdbUserBreakpoints
 
-_DEADLY = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGQUIT", "SIGSEGV", "SIGSYS", "SIGTRAP"}
-"""What a program does not ask for. It ends in a core file, or in a handler that makes a report."""
-
 _ARCHITECTURE = "i386:x86-64"
 """What gdb calls the processor that darc knows."""
-
-_AT_FILES = "stop-on-solib-events"
-"""gdb's setting: whether it stops where the program loads a file."""
 
 
 @own_thread
@@ -78,8 +71,6 @@ class GdbTarget(Target):
         )
         self.bell.about_to_stop = self.screen.clear
         self.bell.passed_on = PassedOn(self.screen.emit, stops_by="catch signal {}").tell
-        self._signal: str | None = None
-        """The name of that for which the program stands still."""
         self.breaks = GdbBreaks(
             turn=self.turn,
             callbacks=self.callbacks,
@@ -89,13 +80,9 @@ class GdbTarget(Target):
             calls=self._calls,
         )
         self.user_breaks = GdbUserBreakpoints(self.turn, self.callbacks)
-        self._modules_handler: Callable[[], Outcome] | None = None
-        self._stops_at_file = False
-        """Whether gdb was made to stop where the program has loaded a file."""
+        self._files = LoadedFiles(self.callbacks, self.inferiors)
+        self._signal = StopSignal()
         self._runs_so_far = 0
-        self._interrupted = False
-        self._dying: int | None = None
-        """The process that has stopped for a signal that will probably be its end."""
         self.is_let_go = False
         """Whether the user has let it go on in another way than by 'continue' and by steps."""
 
@@ -103,7 +90,7 @@ class GdbTarget(Target):
         """What to connect with which of gdb's events."""
         events = gdb.events
         found = [
-            (events.new_objfile, self._on_new_objfile),
+            (events.new_objfile, self._files.changed),
             (events.breakpoint_created, self.user_breaks.heard_of),
             (events.breakpoint_deleted, self.bell.deleted),
             (events.breakpoint_deleted, lambda _breakpoint: self.user_breaks.moved()),
@@ -114,7 +101,7 @@ class GdbTarget(Target):
         if hasattr(events, "inferior_call"):
             found.append((events.inferior_call, self.user_breaks.hits.on_call))
         if hasattr(events, "free_objfile"):
-            found.append((events.free_objfile, self._on_new_objfile))
+            found.append((events.free_objfile, self._files.changed))
         return found
 
     def announce(self) -> None:
@@ -153,8 +140,8 @@ class GdbTarget(Target):
 
     @property
     def dies(self) -> bool:
-        """Whether it has stopped so. Another one that begins in its place has not."""
-        return self._dying is not None and self._dying == self.pid
+        """Whether it has stopped for a signal that will probably be its end."""
+        return self._signal.ends(self.pid)
 
     @property
     def state(self) -> State:
@@ -186,8 +173,8 @@ class GdbTarget(Target):
         return self.inferiors.at_home()
 
     @translated
-    def settle_here(self) -> None:
-        self.inferiors.settle_here()
+    def make_home(self) -> None:
+        self.inferiors.make_home()
 
     @translated
     def check_supported(self) -> None:
@@ -264,25 +251,7 @@ class GdbTarget(Target):
     # ----------------------------------------------------------- stops and bells
 
     def when_modules_change(self, handler: Callable[[], Outcome] | None) -> None:
-        self._modules_handler = handler
-
-    def _on_new_objfile(self, _event: object) -> None:
-        mine = self.inferiors.is_home(gdb.selected_inferior())
-        if mine and self._modules_handler is not None and self.pid is not None:
-            self.callbacks.guarded(self._tell_modules)
-
-    def _tell_modules(self) -> None:
-        assert self._modules_handler is not None
-        outcome = self._modules_handler()
-        # gdb looks at its setting when everybody has heard of the file.
-        if outcome is Outcome.STOP and self.inferiors.runs and not self._stops_at_file:
-            self._stops_at_file = not gdb.parameter(_AT_FILES)
-            gdb.execute(f"set {_AT_FILES} 1", to_string=True)
-
-    def _go_on_at_files(self) -> None:
-        if self._stops_at_file:
-            self._stops_at_file = False
-            gdb.execute(f"set {_AT_FILES} 0", to_string=True)
+        self._files.handler = handler
 
     @property
     @any_thread
@@ -317,10 +286,10 @@ class GdbTarget(Target):
     def stopped_since(self) -> int | None:
         return self.user_breaks.hits.since
 
-    def settle(self, event: gdb.StopEvent) -> Outcome:
+    def take_stop(self, event: gdb.StopEvent) -> Outcome:
         """At a stop, after all other handlers, which may do what they like, but not let the program
         go on: it goes on by itself where the stop is darc's alone."""
-        return self.deciding.settle(self._is_own(event))
+        return self.deciding.take_stop(self._is_own(event))
 
     def _is_own(self, event: gdb.StopEvent) -> bool:
         """Whether nothing but breakpoints of darc's has stopped the program."""
@@ -337,41 +306,18 @@ class GdbTarget(Target):
     def stopped(self, event: gdb.StopEvent) -> None:
         """Every stop of the program."""
         self.screen.stopped()
-        self._go_on_at_files()
-        dies = isinstance(event, gdb.SignalEvent) and event.stop_signal in _DEADLY
-        self._dying = self.pid if dies else None
-        self._signal = event.stop_signal if isinstance(event, gdb.SignalEvent) else None
-        self._interrupted = self._signal == "SIGINT"
-        if self._signal == "SIGSTOP":
-            self._drop_own_stop()
-
-    def _drop_own_stop(self) -> None:
-        """Where another thread of a program that gdb attaches to has a signal at that moment, gdb
-        takes its own SIGSTOP for the program's, and hands it on when it lets that go: it would stay
-        stopped."""
-        thread = gdb.selected_thread()
-        if thread is None:
-            return
-        with contextlib.suppress(EndedError):  # or it is on another machine
-            held, is_own = Tracee(thread.ptid[0], thread.ptid[1]).held()
-            if held == signal.SIGSTOP and is_own:
-                gdb.execute("queue-signal 0", to_string=True)
+        self._files.go_on()
+        self._signal.stopped(event, self.pid)
 
     interrupts_by_signal = True
 
     @property
     def was_interrupted(self) -> bool:
-        return self._interrupted
+        return self._signal.is_interrupt
 
     @property
     def handled_signal(self) -> SignalStop | None:
-        name, pid = self._signal, self.pid
-        if name is None or pid is None or self._interrupted:
-            return None
-        number = int(name[3:]) if name[3:].isdecimal() else getattr(signal, name, None)
-        if number is None or not procfs.catches(pid, number):
-            return None
-        return SignalStop(name, f"handle {name} nostop noprint pass")
+        return self._signal.handled(self.pid)
 
     def at_prompt(self) -> None:
         """Before every prompt and at every stop for the user."""
@@ -383,7 +329,7 @@ class GdbTarget(Target):
     def on_exit(self) -> None:
         """The program is gone, and what was set at its addresses."""
         self.threads.moved()
-        self._go_on_at_files()
+        self._files.go_on()
         self.deciding.forget()
         self.bell.forget()
         self.breaks.forget()

@@ -21,7 +21,7 @@ class _FrameId:
 class PadUnwinder(gdb.unwinder.Unwinder):
     """A pad has no frame of its own: its caller is the function whose call it stands in for.
 
-    ``caller(pc, stack)`` is :meth:`darc.pads.foothold.Foothold.caller`.
+    ``caller(pc, stack)`` is :meth:`darc.pads.placing.Placing.caller`.
     """
 
     def __init__(self, caller: Callable[[int, int], tuple[int, int] | None]) -> None:

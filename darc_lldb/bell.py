@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import lldb
 
@@ -128,6 +128,17 @@ class LldbBell(Bell):
         if number not in self._kept:
             self._kept[number] = self._signals.get(number) or Handling.of(process, number)
         dataclasses.replace(KEPT, suppress=keeps).apply(process, number)
+
+    def sort_out(
+        self, process: lldb.SBProcess, rung: Sequence[Reason], own: Sequence[Reason]
+    ) -> None:
+        """Of the signals that threads have stopped with, all that are the bell's: those that are
+        not darc's ``own`` come to the program."""
+        if own != rung:
+            self.leave_to_program(process, own)
+        for number in {reason.signal for reason in rung if reason.signal is not None}:
+            others = [one for one in rung if one.signal == number and one not in own]
+            self.keep(process, number, keeps=not others)
 
     def pass_again(self, process: lldb.SBProcess) -> frozenset[int]:
         """Undoes :meth:`keep`. Signals that stop the program only to be looked at."""

@@ -9,7 +9,6 @@ program gets its code back beside it.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import select
@@ -18,14 +17,12 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from darc.app.sigactions import action_of, set_action
 from darc.target.ownthread import begin_thread
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _PATIENCE_SECONDS = 15.0
 """lldb ends after this time in any case."""
-
-_SIGACTION_BYTES = 152
-"""``struct sigaction`` of glibc on x86-64."""
 
 
 class Farewell:
@@ -62,7 +59,7 @@ class Farewell:
             signal.set_wakeup_fd(other)
             return
         for number in free:
-            self._before[number] = _action_of(number)
+            self._before[number] = action_of(number)
             # The pipe alone counts. lldb's own thread may be long in coming to its Python.
             signal.signal(number, lambda *_: None)
             signal.siginterrupt(number, False)
@@ -87,7 +84,7 @@ class Farewell:
             self._let_go()
         self._is_over.set()
         for one, action in self._before.items():
-            _set_action(one, action)
+            set_action(one, action)
         os.kill(os.getpid(), number)
 
     def _terminal_is_gone(self) -> bool:
@@ -111,16 +108,3 @@ class Farewell:
 
 def _is_lldb() -> bool:
     return re.match(r"lldb(-\d|$)", Path("/proc/self/exe").readlink().name) is not None
-
-
-def _action_of(number: int) -> bytes:
-    """What a signal does now, as the C library tells it: Python knows of its own handlers alone."""
-    action = ctypes.create_string_buffer(_SIGACTION_BYTES)
-    if ctypes.CDLL(None, use_errno=True).sigaction(number, None, action):
-        raise OSError(ctypes.get_errno(), "sigaction")
-    return action.raw
-
-
-def _set_action(number: int, action: bytes) -> None:
-    if ctypes.CDLL(None, use_errno=True).sigaction(number, action, None):
-        raise OSError(ctypes.get_errno(), "sigaction")

@@ -184,7 +184,7 @@ class Inferior:
             self._executable = str(file.fullpath) if file.IsValid() else None
         return self._executable
 
-    def settle_here(self) -> None:
+    def make_home(self) -> None:
         """The selected target is the one that darc is busy with from now on."""
         self._home = self.debugger.GetSelectedTarget()
 

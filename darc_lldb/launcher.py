@@ -9,6 +9,10 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from darc.model.refusal import Refusal
 
 LOAD = Path(__file__).resolve().with_name("load.py")
 LLDB = "DARC_LLDB"
@@ -65,55 +69,59 @@ def environments(lldb: str) -> Iterator[dict[str, str]]:
     yield {"PYTHONHOME": "/usr", **({"PYTHONPATH": path} if path else {})}
 
 
-def ask(lldb: str, environment: Mapping[str, str]) -> tuple[int, int] | str:
+def ask(lldb: str, environment: Mapping[str, str]) -> tuple[int, int] | Refusal:
     """The version of lldb's Python in this environment, or why there is none.
 
     Raises:
         NoAnswerError: it says nothing.
     """
     from darc.app import launching
+    from darc.model.refusal import Refusal
 
     try:
         told = launching.ask("darc-lldb", [lldb, "-x", "-b", "-o", _ASK], environment)
     except OSError as error:
-        return f"{lldb} does not start: {error.strerror}"
+        return Refusal(f"{lldb} does not start: {error.strerror}")
     found = re.search(r"^darc (\d+) (\d+)$", told, re.M)
     if found is None:
-        return f"{lldb} has no Python; install one that has (apt install lldb)"
+        return Refusal(f"{lldb} has no Python; install one that has (apt install lldb)")
     return int(found[1]), int(found[2])
 
 
-def choose(lldb: str) -> dict[str, str] | str:
+def choose(lldb: str) -> dict[str, str] | Refusal:
     """What to set so that lldb's Python works, or why it cannot load darc."""
     from darc.app.loading import too_old
+    from darc.model.refusal import Refusal
 
-    trouble = ""
+    trouble: list[Refusal] = []
     for environment in environments(lldb):
         version = ask(lldb, environment)
-        if not isinstance(version, str):
-            return too_old(lldb, version) or environment
-        trouble = trouble or version
-    return trouble
+        if not isinstance(version, Refusal):
+            why = too_old(lldb, version)
+            return environment if why is None else Refusal(why)
+        trouble.append(version)
+    return trouble[0]
 
 
-def find_usable() -> tuple[str, dict[str, str]] | str:
+def find_usable() -> tuple[str, dict[str, str]] | Refusal:
     """The first lldb that can load darc, and what to set for it; or why there is none."""
     from darc.app.launching import NoAnswerError
+    from darc.model.refusal import Refusal
 
     found = find_lldbs()
-    trouble = ""
+    trouble: list[Refusal] = []
     for lldb in found:
         try:
             chosen = choose(lldb)
         except NoAnswerError as error:
-            chosen = str(error)
-        if not isinstance(chosen, str):
+            chosen = Refusal(str(error))
+        if not isinstance(chosen, Refusal):
             return lldb, chosen
-        trouble = trouble or chosen
+        trouble.append(chosen)
     name = os.environ.get(LLDB)
     if name and not found:
-        return f"there is no {name} (from {LLDB})"
-    return trouble or "lldb is not installed: apt install lldb"
+        return Refusal(f"there is no {name} (from {LLDB})")
+    return trouble[0] if trouble else Refusal("lldb is not installed: apt install lldb")
 
 
 def main() -> None:
@@ -141,10 +149,12 @@ def loading(lldb: str, chosen: Mapping[str, str]) -> tuple[list[str], dict[str, 
     return [lldb, "-O", f'command script import "{quoted}"'], changed
 
 
-def _find() -> tuple[list[str], dict[str, str]] | str:
+def _find() -> tuple[list[str], dict[str, str]] | Refusal:
     """How to start an lldb, or why none can load darc."""
+    from darc.model.refusal import Refusal
+
     usable = find_usable()
-    return usable if isinstance(usable, str) else loading(*usable)
+    return usable if isinstance(usable, Refusal) else loading(*usable)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class OtherHooks:
         self.are_free = False
         """Whether the program has ended since, which is not always told where lldb may be asked."""
 
-    def settle(self) -> None:
+    def catch_up(self) -> None:
         """Before a command."""
         if self.are_free:
             self.wake()

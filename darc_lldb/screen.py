@@ -61,7 +61,7 @@ class LldbScreen(LineScreen):
         return is_terminal()
 
     def _encoding(self) -> str:
-        return glyphs.locale_encoding(os.environ)
+        return _encoding()
 
     @any_thread
     def prompts(self) -> None:
@@ -82,6 +82,15 @@ class LldbScreen(LineScreen):
     def _print(self, file: lldb.SBFile, text: str) -> None:
         file.Write(glyphs.encoded(text + "\n", self._encoding()))
         file.Flush()
+
+
+def fitting(text: str) -> str:
+    """``text`` as lldb can show it."""
+    return glyphs.fitting(text, _encoding())
+
+
+def _encoding() -> str:
+    return glyphs.locale_encoding(os.environ)
 
 
 @functools.cache

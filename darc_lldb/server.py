@@ -11,6 +11,7 @@ import lldb
 from darc.code.processor import FLAGS, PROGRAM_COUNTER
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError
+from darc_lldb import interrupts
 
 _REGISTERS = (
     *"rax rbx rcx rdx rdi rsi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15".split(),
@@ -81,13 +82,30 @@ class Server:
             raise TargetError(f"lldb: {error.GetCString()}")
 
     def _send(self, packet: str) -> str:
-        result = lldb.SBCommandReturnObject()
-        interpreter = self._process.GetTarget().GetDebugger().GetCommandInterpreter()
-        # Of itself, the interpreter might still have in mind the process of the run before.
-        context = lldb.SBExecutionContext(self._process)
-        interpreter.HandleCommand(f"process plugin packet send {packet}", context, result, False)
+        own = self._process.GetTarget().GetDebugger()
+        result = self._send_by(own, packet)
+        if interrupts.has_refused(result):
+            if not self._is_selected(own):
+                raise TargetError(interrupts.REFUSED)
+            result = self._send_by(interrupts.another_debugger(), packet)
+            if interrupts.has_refused(result):
+                raise TargetError(interrupts.REFUSED)
         _, _, answer = (result.GetOutput() or "").partition("response: ")
         return str(answer.strip())
+
+    def _send_by(self, debugger: lldb.SBDebugger, packet: str) -> lldb.SBCommandReturnObject:
+        result = lldb.SBCommandReturnObject()
+        # Of itself, the interpreter might still have in mind the process of the run before.
+        context = lldb.SBExecutionContext(self._process)
+        send = f"process plugin packet send {packet}"
+        debugger.GetCommandInterpreter().HandleCommand(send, context, result, False)
+        return result
+
+    def _is_selected(self, debugger: lldb.SBDebugger) -> bool:
+        """Whether its own interpreter means this process: in the end that carries the command
+        out."""
+        selected = debugger.GetSelectedTarget().GetProcess()
+        return bool(selected.GetUniqueID() == self._process.GetUniqueID())
 
 
 def has_siginfo(process: lldb.SBProcess) -> bool:

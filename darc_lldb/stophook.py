@@ -5,10 +5,7 @@ from __future__ import annotations
 import lldb
 
 from darc.target.outcome import Outcome
-from darc_lldb.target import LldbTarget
-
-TARGETS: dict[int, LldbTarget] = {}
-"""darc's target of each debugger, by the debugger's id."""
+from darc_lldb.registry import REGISTRY
 
 
 class StopHook:
@@ -21,9 +18,10 @@ class StopHook:
 
     def handle_stop(self, context: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
         """True: the program stays stopped."""
-        target = TARGETS.get(context.target.GetDebugger().GetID())
-        if target is None:
+        known = REGISTRY.get(context.target.GetDebugger().GetID())
+        if known is None:
             return True
+        target = known.target
         try:
             return target.at_stop(context.thread) is Outcome.STOP
         except Exception as error:  # told to the user, in one place

@@ -1,4 +1,4 @@
-"""What is done where the program stops, goes on and ends.
+"""What is done where the program stops and goes on.
 
 Everything happens in lldb's stop hook (:mod:`darc_lldb.stophook`), which is called at every stop
 that lldb would show, with all threads stopped, on whichever thread lldb handles its events. There
@@ -6,47 +6,69 @@ memory may be written and functions called, and the program goes on, without the
 noticing, when the hook says so. A breakpoint's callback would not do: functions may not be called
 in it.
 
-The watcher tells of what lldb calls no hook for: the user's Ctrl-C, that it goes on, its end.
+The watcher tells of what lldb calls no hook for: the user's Ctrl-C; and that it goes on, and its
+end (:mod:`darc_lldb.lifetime`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import signal
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import lldb
 
-from darc.debuggee import beside, procfs
+from darc.app.presses import counted
+from darc.debuggee import procfs
 from darc.debuggee.bell import ASKED_FOR, unblocked
 from darc.debuggee.passedon import PassedOn
 from darc.model.errors import TargetError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn
 from darc.target.target import State
-from darc_lldb import release, signals
+from darc_lldb import signals
 from darc_lldb.bell import LldbBell
 from darc_lldb.calls import Calls
 from darc_lldb.frames import LldbFrames
 from darc_lldb.inferior import Inferior
 from darc_lldb.leaving import Leaving
+from darc_lldb.lifetime import Lifetime
 from darc_lldb.otherhooks import OtherHooks
 from darc_lldb.ownstops import OwnBreakpoints, Reason
 from darc_lldb.screen import LldbScreen
 from darc_lldb.threads import LldbThreads
 from darc_lldb.user_breaks import LldbUserBreakpoints
-from darc_lldb.watcher import Watcher
 
-_TELLS_OF_OTHERS = 22
-"""The release of lldb that is known to stop a program whose first thread has ended."""
-_LET_GO = (
-    "the first thread of process {pid} has ended, for which this lldb waits at every stop for "
-    "ever: it was made to let the program go, which lives; {left}"
-)
-_CLEAN = "nothing of darc's is in its code"
-_ASLEEP = "the probes in it sleep"
+_PRESSED = "Ctrl-C came while darc was at work at this stop: the program stays as it is"
+"""lldb forgets one that comes while it stands still."""
+
+
+@dataclass(frozen=True)
+class _Heard:
+    """Why the threads of a program stopped."""
+
+    numbers: frozenset[int]
+    """The signals of the bell then;"""
+    reasons: Sequence[Reason]
+    """of all threads that had one,"""
+    rung: Sequence[Reason]
+    """which of these are one of those signals,"""
+    own: Sequence[Reason]
+    """and which of these darc's."""
+    launching: bool
+    """Whether lldb stops it as it begins."""
+
+    @staticmethod
+    def of(
+        process: lldb.SBProcess, numbers: frozenset[int], own: OwnBreakpoints, bell: LldbBell
+    ) -> _Heard:
+        """A call changes what lldb knows of its thread's stop: all are looked at before."""
+        reasons = [reason for t in process if (reason := Reason.of(t, own)) is not None]
+        launching = own.awaits_start and all(r.signal in signals.INTERRUPTS for r in reasons)
+        rung = [reason for reason in reasons if reason.signal in numbers]
+        darcs = [reason for reason in rung if bell.is_own(process, reason)]
+        return _Heard(numbers, reasons, rung, darcs, launching=launching)
 
 
 class Stopping:
@@ -78,12 +100,13 @@ class Stopping:
         self.bell = LldbBell(
             turn, inferior, lambda error: inferior.callbacks.failed(error), self._follow_up
         )
-        self.leaving = Leaving(inferior, self.guarded)
-        self.modules_handler: Callable[[], Outcome] | None = None
+        self.life = Lifetime(
+            inferior, threads, own, others=self.others, bell=self.bell, stands=self.stands
+        )
+        self.leaving = Leaving(inferior, self.life.guarded)
         self.own_stops = 0
         self._asynchronous = False
         self._told: tuple[int, int] | None = None
-        self._release: str | None = None
         self._went_on = False
         self._passed_on = PassedOn(screen.emit)
         self._decided: tuple[int, int, Outcome] | None = None
@@ -93,21 +116,6 @@ class Stopping:
         if outcome is Outcome.CONTINUE:
             self._inferior.callbacks.goes_on()
         return outcome
-
-    def guarded(self, function: Callable[[], None]) -> None:
-        """Runs something on behalf of lldb, where nobody would see its exception."""
-        try:
-            function()
-        except Exception as error:  # told to the user, in one place
-            self._tell(error)
-
-    def _tell(self, error: Exception) -> None:
-        """What failed; or that lldb has the program no more, of which it may not know itself."""
-        pid = self._inferior.known
-        if pid is not None and isinstance(error, TargetError) and procfs.is_let_go(pid):
-            self.ended(pid)
-        else:
-            self._inferior.callbacks.failed(error)
 
     # ----------------------------------------------------------------- lldb's hook
 
@@ -125,8 +133,8 @@ class Stopping:
         if self._decided is None or self._decided[:2] != key:
             self._calls.in_hook = True
             try:
-                with self._inferior.staying():
-                    outcome = self._look(process)
+                with self._inferior.staying(), counted() as presses:
+                    outcome = self._look(process, presses)
             finally:
                 self._calls.in_hook = False
                 self._calls.thread = None
@@ -134,60 +142,50 @@ class Stopping:
         self.leaving.goes_on = self._decided[2] is Outcome.CONTINUE
         return self._decided[2]
 
-    def _look(self, process: lldb.SBProcess) -> Outcome:
-        self._meet(process)
+    def _look(self, process: lldb.SBProcess, presses: Callable[[], int]) -> Outcome:
+        self.life.meet(process)
         self._calls.interrupted = False
         looked_at = self.bell.pass_again(process)
-        bell = self.bell.numbers
+        numbers = self.bell.numbers
         self._inferior.unwatch()
-        # A call changes what lldb knows of its thread's stop: all are looked at before.
-        reasons = [reason for t in process if (reason := Reason.of(t, self._own)) is not None]
-        stay = any(reason.users for reason in reasons)
-        launching = self._own.awaits_start and all(r.signal in signals.INTERRUPTS for r in reasons)
-        rung = [reason for reason in reasons if reason.signal in bell]
-        own = [reason for reason in rung if self.bell.is_own(process, reason)]
+        heard = _Heard.of(process, numbers, self._own, self.bell)
         if any(thread.GetStopReason() == lldb.eStopReasonExec for thread in process):
-            self._executed()
-        self.own_stops += bool(own) or any(reason.breakpoints for reason in reasons)
-        stop_anyway = self.bell.stop_anyway
-        for reason in reasons:
-            self._calls.thread = reason.thread
-            if reason.signal in looked_at:
-                continue
-            if reason in rung and reason not in own:  # the program's own
-                stay = reason.signal in stop_anyway or stay
-                continue
-            stay = self._react(reason, bell) is Outcome.STOP or stay
-            if self._inferior.state is not State.STOPPED:
-                return Outcome.STOP
-        if own != rung:
-            self.bell.leave_to_program(process, own)
-        for number in {reason.signal for reason in rung if reason.signal is not None}:
-            others = [r for r in rung if r.signal == number and r not in own]
-            self.bell.keep(process, number, keeps=not others)
+            self.life.executed()
+        self.own_stops += bool(heard.own) or any(one.breakpoints for one in heard.reasons)
+        stay = self._react_to_all(heard, looked_at)
+        if stay is None:
+            return Outcome.STOP
+        self.bell.sort_out(process, heard.rung, heard.own)
+        if not stay and not self._calls.interrupted and presses():
+            stay = True
+            self._screen.emit(f"darc: {_PRESSED}")
         if stay or self._calls.interrupted:
-            for reason in own:
+            for reason in heard.own:
                 self._forget_signal(process, reason.thread)
-            self._user_stop(launching=launching)
+            self._user_stop(launching=heard.launching)
             return Outcome.STOP
         self._went_on = True
-        self.guarded(self._inferior.callbacks.went_on)
+        self.life.guarded(self._inferior.callbacks.went_on)
         if self._inferior.watcher is not None:
             self._inferior.watcher.wait_for_stop()
         return Outcome.CONTINUE
 
-    def _executed(self) -> None:
-        """The process executes another file, in which nothing is at its place."""
-        self._threads.forget()
-        self._tell_modules()
-
-    def _tell_modules(self) -> Outcome:
-        try:
-            handler = self.modules_handler
-            return Outcome.CONTINUE if handler is None else handler()
-        except Exception as error:  # told to the user, in one place
-            self._tell(error)
-            return Outcome.CONTINUE
+    def _react_to_all(self, heard: _Heard, looked_at: frozenset[int]) -> bool | None:
+        """Whether the program is to stay as it is, as far as it did not stop only for signals to be
+        ``looked_at``; ``None``: it does not stand there any more."""
+        stay = any(reason.users for reason in heard.reasons)
+        stop_anyway = self.bell.stop_anyway
+        for reason in heard.reasons:
+            self._calls.thread = reason.thread
+            if reason.signal in looked_at:
+                continue
+            if reason in heard.rung and reason not in heard.own:  # the program's own
+                stay = reason.signal in stop_anyway or stay
+                continue
+            stay = self._react(reason, heard.numbers) is Outcome.STOP or stay
+            if self._inferior.state is not State.STOPPED:
+                return None
+        return stay
 
     def _react(self, reason: Reason, bell: frozenset[int]) -> Outcome:
         """Does what darc itself stopped for; ``bell`` were its signals then."""
@@ -199,7 +197,7 @@ class Stopping:
         if any(own.watches_modules(number) for number in reason.breakpoints):
             own.watch_modules(self._inferior.target)
             self._tidy()
-            outcomes.append(self._tell_modules())
+            outcomes.append(self.life.modules_changed())
         if any(own.is_once(number) for number in reason.breakpoints):
             outcomes.append(self._arrived())
         outcomes += [self._hit(reason.thread, number) for number in reason.breakpoints]
@@ -226,10 +224,10 @@ class Stopping:
         try:
             outcome = handler()
         except Exception as error:  # told to the user, in one place
-            self._tell(error)
+            self.life.tell(error)
             outcome = Outcome.CONTINUE
         if outcome is Outcome.CONTINUE:
-            self.guarded(self._inferior.callbacks.goes_on)
+            self.life.guarded(self._inferior.callbacks.goes_on)
         return outcome
 
     def _hit(self, thread: int, number: int) -> Outcome:
@@ -241,7 +239,7 @@ class Stopping:
             deferred = on_hit(thread)
             return Outcome.CONTINUE if deferred is None else deferred()
         except Exception as error:  # told to the user, in one place
-            self._tell(error)
+            self.life.tell(error)
             return Outcome.STOP
 
     def _forget_signal(self, process: lldb.SBProcess, thread: int) -> None:
@@ -259,7 +257,7 @@ class Stopping:
 
     # -------------------------------------------------------- commands, and the user
 
-    def settle(self) -> None:
+    def catch_up(self) -> None:
         """Before a command: notices what lldb did not tell."""
         inferior = self._inferior
         self.leaving.goes_on = False
@@ -268,25 +266,25 @@ class Stopping:
         process = inferior.process
         alive = inferior.lives(process)
         if not alive and inferior.known is not None:
-            self.ended(inferior.known)
+            self.life.ended(inferior.known)
         if alive and inferior.state is State.STOPPED:
             self.leaving.now()
-            self._meet(process)
+            self.life.meet(process)
             if self._told != _stop_of(process) and self._is_interrupted():
                 self._interrupt_told()
-        self.others.settle()
+        self.others.catch_up()
         self._tidy()
 
-    def settle_here(self) -> None:
+    def make_home(self) -> None:
         """What the user has selected is analysed from now on."""
         inferior = self._inferior
-        inferior.settle_here()
+        inferior.make_home()
         process = inferior.process
         if inferior.lives(process):
-            self._meet(process)
+            self.life.meet(process)
         elif inferior.known is not None:
-            self.ended(inferior.known)
-        self.others.settle()
+            self.life.ended(inferior.known)
+        self.others.catch_up()
         self._tidy()
 
     def _user_stop(self, *, launching: bool = False) -> None:
@@ -295,8 +293,8 @@ class Stopping:
         if self._went_on:
             # lldb 22 shows the frames of a stop after which a stop hook let the program go on.
             self._went_on = False
-            self.guarded(self._frames.forget)
-        self.guarded(self._inferior.callbacks.on_user_stop)
+            self.life.guarded(self._frames.forget)
+        self.life.guarded(self._inferior.callbacks.on_user_stop)
         if not launching:
             self.others.wake()
         self.wait()
@@ -317,7 +315,7 @@ class Stopping:
         """Before the program goes on: see :meth:`LldbUserBreakpoints.changed`."""
         handler = self._users.changed()
         if handler is not None:
-            self.guarded(handler)
+            self.life.guarded(handler)
 
     def _interrupt_told(self) -> None:
         self._screen.prompts()
@@ -325,65 +323,11 @@ class Stopping:
 
     def _is_interrupted(self) -> bool:
         """Whether nothing but the user's Ctrl-C stopped the program. It may also stand still for
-        long in the callback of a breakpoint, and go on afterwards."""
-        reasons = (Reason.of(thread, self._own) for thread in self._inferior.process)
-        return all(r is None or r.signal in signals.INTERRUPTS for r in reasons)
-
-    # ---------------------------------------------------------- a process, and its end
-
-    def _meet(self, process: lldb.SBProcess) -> None:
-        """Takes note of a new process, and of the end of the one before."""
-        inferior, pid = self._inferior, int(process.GetProcessID())
-        if pid == inferior.known:
-            return
-        if inferior.known is not None:
-            self.ended(inferior.known)
-        self._threads.forget()
-        if not inferior.is_local() or inferior.is_core(process):
-            return
-        try:
-            inferior.watcher = Watcher(pid, self)
-        except ProcessLookupError:
-            return  # it was killed, and lldb is about to notice
-        inferior.meet(process)
-
-    def ended(self, pid: int) -> None:
-        """The watcher saw the process end, or that nobody traces it; or lldb told so."""
-        inferior = self._inferior
-        with inferior.lock:
-            watcher = inferior.watcher
-            if watcher is not None and threading.current_thread() is watcher.thread:
-                inferior.may_ask(False)
-            if pid != inferior.known:
-                return
-            inferior.known = None
-            if watcher is not None:
-                watcher.close()
-            self._own.forget_places()
-            self.others.are_free = True
-            lost = not procfs.is_gone(pid)
-            callbacks = inferior.callbacks
-            why, self._release = self._release, None
-            tell = functools.partial(callbacks.lost, pid, why)
-            self.guarded(tell if lost else callbacks.end)
-            self.bell.forget()
-
-    def resumed(self) -> None:
-        """The watcher saw the program go on."""
-        self._inferior.may_ask(False)
-        self.guarded(self._inferior.callbacks.went_on)
-
-    def stuck(self, pid: int) -> None:
-        """The watcher saw the server of an lldb wait for the first thread, which has ended. The
-        program would stand still for ever: it gets its code back, and that server is ended."""
-        if release.major() >= _TELLS_OF_OTHERS:
-            return
-        with self._inferior.lock, contextlib.suppress(TargetError, ProcessLookupError):
-            is_known = pid == self._inferior.known and beside.is_noted(pid)
-            if not is_known or not procfs.tracer(pid):
-                return
-            is_clean = beside.let_go(pid, stands=True)
-            self._release = _LET_GO.format(pid=pid, left=_CLEAN if is_clean else _ASLEEP)
+        long in the callback of a breakpoint or at a watchpoint with commands, and go on afterwards:
+        as it does, lldb knows of no thread any more why it stopped."""
+        reasons = [Reason.of(thread, self._own) for thread in self._inferior.process]
+        told = {reason.signal for reason in reasons if reason is not None}
+        return bool(told) and told.issubset(signals.INTERRUPTS)
 
     def stands(self) -> bool:
         """The watcher saw the program stand still and no stop hook was called: lldb calls none at

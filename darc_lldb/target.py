@@ -116,9 +116,9 @@ class LldbTarget(Target):
     def leaving_home(self) -> Iterator[bool]:
         yield self.inferior.is_away
 
-    def settle_here(self) -> None:
+    def make_home(self) -> None:
         with self.inferior.lock:
-            self.stopping.settle_here()
+            self.stopping.make_home()
             if self.was_prepared:
                 self._watch()
 
@@ -207,7 +207,7 @@ class LldbTarget(Target):
         self._own.watch_start(self.inferior.target)
 
     def when_modules_change(self, handler: Callable[[], Outcome] | None) -> None:
-        self.stopping.modules_handler = handler
+        self.stopping.life.modules_handler = handler
 
     def own_threads(self) -> Sequence[int]:
         """Those of lldb and of its server. One that waits for nothing counts nothing."""
@@ -239,9 +239,9 @@ class LldbTarget(Target):
         with self.inferior.lock:
             self.stopping.look_at_breakpoints()
 
-    def settle(self) -> None:
-        """See :meth:`Stopping.settle`."""
-        self.stopping.settle()
+    def catch_up(self) -> None:
+        """See :meth:`Stopping.catch_up`."""
+        self.stopping.catch_up()
 
 
 def _has_front_end() -> bool:

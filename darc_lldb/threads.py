@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import lldb
 
-from darc.code.processor import (
-    PROGRAM_COUNTER,
-    STACK_POINTER,
-    THREAD_POINTER,
-    system_call_function,
-)
+from darc.code.processor import PROGRAM_COUNTER, STACK_POINTER, THREAD_POINTER
 from darc.code.system_calls import SystemCall
+from darc.debuggee.borrowing import borrowed
 from darc.model.errors import TargetError
 from darc.target.ownthread import Turn, any_thread, own_thread
-from darc.target.target import Place, State
+from darc.target.target import State
 from darc.target.threads import Threads
 from darc_lldb import registers, threadpointer
 from darc_lldb.calls import Calls, Debugged, user_threads
@@ -88,31 +83,18 @@ class LldbThreads(Threads):
 
     def _ask_thread_pointer(self, thread: lldb.SBThread, stack: int) -> int:
         """The thread itself asks the kernel."""
-        place = stack - 2048 & ~7
-        word = self._target.memory.read(place, 8)
-        with self._borrowed(SystemCall.ARCH_PRCTL) as function:
+        memory, journal = self._target.memory, self._target.journal
+        place, code = stack - 2048 & ~7, self._calls.back_address() - 64
+        word = memory.read(place, 8)
+        with borrowed(memory, journal, code, SystemCall.ARCH_PRCTL) as function:
             result = self._calls.call_in(thread, function, [_GET_FS, place])
-        base = int.from_bytes(self._target.memory.read(place, 8), "little")
-        self._target.memory.write(place, word)
+        base = int.from_bytes(memory.read(place, 8), "little")
+        memory.write(place, word)
         if result:
             raise TargetError(
                 f"cannot read register {THREAD_POINTER} of thread {thread.GetThreadID()}"
             )
         return base
-
-    @contextlib.contextmanager
-    def _borrowed(self, number: SystemCall) -> Iterator[int]:
-        """A place of the program's code with a function that makes this system call, for the
-        moment."""
-        code = system_call_function(number)
-        place = self._calls.back_address() - 64
-        original = self._target.memory.read(place, len(code))
-        self._target.journal.patches([Place(place, original, code)])
-        self._target.memory.write(place, code)
-        try:
-            yield place
-        finally:
-            self._target.memory.write(place, original)
 
     def write_register(self, thread: int, name: str, value: int) -> None:
         registers.write(self.find(thread), name, value)

@@ -13,10 +13,12 @@ from darc.code.notrace import why_notrace
 from darc.code.processor import STACK_POINTER, decode
 from darc.code.program import Program
 from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.duties import milliseconds
 from darc.debuggee.nature import Nature
 from darc.model.errors import FormatError, TargetError, UnsupportedError, UsageError
 from darc.model.ftree import Function
 from darc.model.parameters import Parameters
+from darc.model.refusal import Refusal
 from darc.pads.backend import PadBackend
 from darc.target.outcome import Outcome
 from kgdb import devices, ftrace, tasks
@@ -187,14 +189,14 @@ class KernelDebuggee(Debuggee):
             return [_UNKNOWN_COUNTS]
         return []
 
-    def entry_code(self, program: Program, function: Function) -> FunctionCode | str:
+    def entry_code(self, program: Program, function: Function) -> FunctionCode | Refusal:
         """Of its nop alone: only that is displaced. The kernel's own tracer of return addresses
         (function_graph) takes them from whatever ftrace has a place at, so a pad may."""
         assert isinstance(program, KernelProgram)
         at = function.address
         reason = why_notrace(program, function) or program.patchable.untouchable(at)
         if reason is not None:
-            return reason
+            return Refusal(reason)
         way_in = program.way_in(at)
         live = self._kernel.target.memory.read(way_in, len(FTRACE_NOP))
         reason = _entry_problem(live, is_for_tracers=program.foreign_probes.is_for_tracers(way_in))
@@ -203,7 +205,7 @@ class KernelDebuggee(Debuggee):
         if reason is None and at - self._kernel.bias in self._without_kprobes:
             reason = "the kernel lets no kprobe stand there (NOKPROBE_SYMBOL)"
         if reason is not None:
-            return reason
+            return Refusal(reason)
         (nop,) = decode(live, way_in)
         return FunctionCode(at, [(at, way_in + len(live))], {way_in: nop})
 
@@ -280,7 +282,7 @@ class KernelDebuggee(Debuggee):
         return "a breakpoint there stops the whole machine"
 
     @property
-    def breakpoints_blur(self) -> str:
+    def breakpoints_blur(self) -> float:
         return self._kernel.gdbstub.blur
 
     @property
@@ -288,7 +290,7 @@ class KernelDebuggee(Debuggee):
         return (
             "in a kernel, hits slow down what comes behind them: functions on the way to a sleep "
             "may be named as causes beside it; trust what takes far more than "
-            f"{self.breakpoints_blur}"
+            f"{milliseconds(self.breakpoints_blur)}"
         )
 
     @property

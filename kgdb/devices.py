@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from darc.agent.control import Words
 from darc.code.frame_rule import WORD
+from darc.model.addresses import is_kernels
 from darc.model.errors import FormatError, TargetError
 from darc.target.memory import Read
 from kgdb import tasks
@@ -23,7 +24,6 @@ _NAME_SIZE = 64
 _MOST_ACTIONS = 16
 """Of one line that devices share; more is no list but a mistake."""
 
-_LOWEST = 1 << 63
 _ERRORS = (1 << 64) - 4096
 
 
@@ -120,4 +120,4 @@ class Devices:
 
 
 def _is_pointer(value: int) -> bool:
-    return _LOWEST <= value < _ERRORS
+    return is_kernels(value) and value < _ERRORS

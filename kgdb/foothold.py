@@ -13,29 +13,25 @@ from contextlib import AbstractContextManager
 
 from darc.agent.layout import Room, plan
 from darc.agent.memory import AgentMemory
-from darc.agent.structures import SiteRow
-from darc.code.architecture import Prologue, Site
 from darc.code.processor import STACK_POINTER
-from darc.code.program import Program
 from darc.model.errors import TargetError
 from darc.pads import processor as pads
 from darc.pads.areas import Area, PlacedPads
 from darc.pads.foothold import MARK_SIZE, Foothold, ThreadKey
+from darc.pads.placing import Placing
 from darc.pads.waypoints import SIZE as WAYPOINTS_SIZE
 from darc.pads.waypoints import Waypoints
 from darc.target.target import Target
 from kgdb.allocating import KernelAllocator, MakeCall
 from kgdb.kernel import BOOTED_ANEW
-from kgdb.leftbehind import AREA_SIZE, LeftFoothold, header
+from kgdb.leftbehind import AREA_SIZE, LeftFoothold
+from kgdb.placing import KernelPlacing, Told
 from kgdb.program import KernelProgram
 from kgdb.rooms import ROOMS
 
 _STACK_SHIFT = 14
 _KERNEL_CODE = 0x10
 """The selector of the kernel's code segment (``__KERNEL_CS``)."""
-_CHUNK = 4096
-_SITE_CHUNK = 64
-"""What is in use is told in steps of so many bytes, and so many sites."""
 
 
 class KernelFoothold(Foothold):
@@ -68,14 +64,11 @@ class KernelFoothold(Foothold):
         self._is_another = is_another
         self._left = left
         self._rooms = rooms
-        self._entries: dict[int, tuple[int, int]] = {}
-        """Where functions of sets are entered: the number of the site whose pad is there, and where
-        that is returned to."""
         self._writes_text = writes_text
         self._allocator = KernelAllocator(program, call, writes_text=writes_text)
         self._is_adopted = False
-        self._told = (0, 0)
-        self._waypoints: Waypoints | None = None
+        self._told: Told | None = None
+        """Where there are areas."""
 
     def install(self, resolution: int) -> None:
         self._is_adopted = any(map(self._adopt, self._left))
@@ -90,10 +83,6 @@ class KernelFoothold(Foothold):
                 self.calibrate_members()
                 self.tables.reset(resolution)
 
-    def reopen(self, program: Program, resolution: int) -> None:
-        super().reopen(program, resolution)
-        self._entries = self._known_entries()
-
     def calibrate_members(self) -> None:
         if self.tables.member_cost:
             return
@@ -101,36 +90,6 @@ class KernelFoothold(Foothold):
             self._enter()
         with self._undivided():
             super().calibrate_members()
-
-    def _known_entries(self) -> dict[int, tuple[int, int]]:
-        """Of earlier sets, also those of other debuggers."""
-        blob, size = self._blob, self._blob.sizes["darc_site"]
-        kind = blob.constants.MEMBER
-        if not self.tables.room.blocks or not self._pads.numbers:
-            return {}
-        raw = self.tables.raw(self.tables.sites.address(0), size * self._pads.numbers)
-        rows = (raw[at : at + size] for at in range(0, len(raw), size))
-        found = {}
-        for index, row in enumerate(rows):
-            values = blob.unpack(SiteRow, row)
-            if values.kind == kind and values.address:
-                found[values.address] = index, values.pad_back
-        return found
-
-    def entered_before(self, prologue: Prologue) -> tuple[int, int, pads.Pad] | None:
-        known = self._entries.get(prologue.entry)
-        if known is None:
-            return None
-        index, back = known
-        data, read = self.tables.sites.address(index), self._target.memory.read
-        somewhere = pads.entry_pad(prologue, data, self.stubs, back)
-        if somewhere.back is None:
-            return None
-        origin = back - somewhere.back
-        pad = pads.entry_pad(prologue, data, self.stubs, origin)
-        if not self.holds(origin) or read(origin, len(pad.code)) != pad.code:
-            return None
-        return index, origin, pad
 
     def _adopt(self, left: LeftFoothold) -> bool:
         """Goes on with what another debugger has left, where that was of this version and there is
@@ -142,46 +101,14 @@ class KernelFoothold(Foothold):
             return False
         self.tables = left.tables
         self._pads = PlacedPads(left.sites)
-        self._areas = [Area(left.base, left.size, left.used, floor=MARK_SIZE)]
-        self._told = (left.used, left.sites)
+        self._areas.use([Area(left.base, left.size, left.used, floor=MARK_SIZE)])
+        self._told = self._tell(left.waypoints, left.used, left.sites)
         self._use_agent(left.base + MARK_SIZE)
-        self._use_waypoints(left.waypoints)
         if self.is_usable(self._rooms[-1]):
             return True
-        self._areas, self._pads, self._told = [], PlacedPads(), (0, 0)
-        self._waypoints = None
+        self._areas.use([])
+        self._pads = PlacedPads()
         return False
-
-    def place(
-        self,
-        area: Area,
-        index: int | None,
-        back: int | None,
-        make: Callable[[int], pads.Pad],
-    ) -> tuple[int, pads.Pad]:
-        placed = super().place(area, index, back, make)
-        if area.used > self._told[0] or self._pads.numbers > self._told[1]:
-            used = (area.used // _CHUNK + 1) * _CHUNK
-            sites = (self._pads.numbers // _SITE_CHUNK + 1) * _SITE_CHUNK
-            self._told = (min(used, area.size), sites)
-            self._write_header(area)
-        return placed
-
-    def f0_code(self, index: int) -> pads.F0Code:
-        blob, tables = self._blob, self.tables
-        enter, leave, end = (blob.symbols[f"darc_{part}_f0"] for part in ("enter", "leave", "end"))
-        addresses = {
-            blob.constants.THE_SITE: tables.sites.address(index),
-            blob.constants.THE_CONTROL: tables.control,
-            blob.constants.THE_RECORDS: tables.base + tables.layout.records,
-        }
-        return pads.F0Code(blob.code[enter:leave], blob.code[leave:end], addresses)
-
-    def _write_header(self, area: Area) -> None:
-        known = self._waypoints
-        waypoints = range(0) if known is None else range(known.base, known.base + known.size)
-        raw = header(self.tables.control, *self._told, area.size, waypoints)
-        self._target.memory.write(area.base, raw)
 
     def call(self, address: int, arguments: Sequence[int]) -> int:
         return self._call(address, arguments)
@@ -206,18 +133,32 @@ class KernelFoothold(Foothold):
         base = self._allocator.code(AREA_SIZE)
         start, end = _whole_block(base, base + AREA_SIZE)
         area = Area(start, end - start, MARK_SIZE)
-        self._areas.append(area)
+        self._areas.add(area)
+        waypoints = range(0)
         if self._writes_text and self._kernel.has_nops_behind_calls:
             base = self._allocator.code(WAYPOINTS_SIZE)
-            self._use_waypoints(range(base, base + WAYPOINTS_SIZE))
-        self._write_header(area)
+            waypoints = range(base, base + WAYPOINTS_SIZE)
+        self._told = self._tell(waypoints)
+        self._told.write(area)
 
-    def _use_waypoints(self, memory: range) -> None:
-        read, write = self._target.memory.read, self._target.memory.write
-        self._waypoints = Waypoints(memory.start, len(memory), read, write) if memory else None
+    def _tell(self, waypoints: range, used: int = 0, sites: int = 0) -> Told:
+        """How far its area is used by now; it has ``waypoints`` there, if any."""
+        memory, control = self._target.memory, self.tables.control
+        if not waypoints:
+            return Told(memory, control, None, used, sites)
+        own = Waypoints(waypoints.start, len(waypoints), memory.read, memory.write)
+        return Told(memory, control, own, used, sites)
 
-    def lead(self, site: Site, pad: int) -> bytes | None:
-        return None if self._waypoints is None else self._waypoints.lead(site, pad)
+    def _new_placing(self, stubs: pads.Stubs) -> Placing:
+        assert self._told is not None
+        return KernelPlacing(
+            self._target.memory,
+            self._areas,
+            self._pads,
+            tables=self.tables,
+            stubs=stubs,
+            told=self._told,
+        )
 
     def _thread_key(self) -> tuple[ThreadKey, int]:
         return ThreadKey.STACK, 0

@@ -42,7 +42,7 @@ class GdbStub:
     auto_lookahead: int | None = None
     """See :attr:`darc.pads.backend.PadBackend.auto_lookahead`."""
 
-    blur = "10 ms"
+    blur = 10e-3
     """See :attr:`darc.debuggee.debuggee.Debuggee.breakpoints_blur`. What is emulated goes on slowly
     behind each stop: calls of microseconds were seen to take 3 to 20 ms."""
 
@@ -109,7 +109,7 @@ class Kgdb(GdbStub):
     name = "kgdb"
     longest_packet = 1000  # its buffer holds 1024
     auto_lookahead = 1  # a pad takes 350 bytes
-    blur = "100 ms"  # a hit takes 5 to 20 ms, with a function's call sites there are dozens
+    blur = 100e-3  # a hit takes 5 to 20 ms, with a function's call sites there are dozens
     hears_interrupts = False
     sets_stack_pointer = False
     writes_text = False

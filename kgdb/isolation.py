@@ -9,13 +9,13 @@ So memory is read and written by its physical addresses.
 
 from __future__ import annotations
 
+from darc.model.addresses import is_kernels
 from kgdb.pagetables import leaf
 from kgdb.remote import Remote
 
 _USER_TABLES = 1 << 12
 _FLAGS = (1 << 12) - 1
 _FIVE_LEVELS = 1 << 12  # of cr4
-_KERNEL = 1 << 63
 
 
 class KernelMemory:
@@ -49,7 +49,7 @@ class KernelMemory:
         """Physical address and size of what [address, address + size) consists of. ``None``: it is
         not the kernel's, or not all of it is there, or it is not hidden."""
         tables = self._remote.register("cr3")
-        if not tables & _USER_TABLES or not address & _KERNEL:
+        if not tables & _USER_TABLES or not is_kernels(address):
             return None
         top = tables & ~(_USER_TABLES | _FLAGS)
         levels = 5 if self._remote.register("cr4") & _FIVE_LEVELS else 4

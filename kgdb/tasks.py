@@ -17,6 +17,7 @@ from iced_x86 import Instruction, Mnemonic, OpKind, Register
 from darc.agent.control import Words
 from darc.code.frame_rule import WORD
 from darc.code.x86_64 import decode
+from darc.model.addresses import is_kernels
 from darc.model.errors import FormatError, UnsupportedError
 from darc.target.target import Target
 from kgdb.btf import Btf
@@ -25,8 +26,6 @@ from kgdb.image import KernelImage
 _COMM_SIZE = 16
 _MOST_TASKS = 1 << 16
 """A list that is longer is damaged."""
-_KERNEL = 1 << 63
-"""From here on addresses are the kernel's."""
 _INTERRUPT_BEGINS = ("irq_enter_rcu", "irq_enter")
 _USUAL_OFFSET = 0x1_0000, 4
 """From 7.x on it is 0x1000000 in eight bytes (kernel commit "preempt: Introduce
@@ -38,7 +37,7 @@ _HOT_PREEMPT = 8  # of pcpu_hot.preempt_count, behind current_task
 def seen_from_gs(value: int, bias: int) -> int:
     """The distance of a processor's variable from the ``gs`` base, by the value of its symbol;
     ``bias`` is how far the kernel was moved."""
-    return (value + bias) & WORD if value >= _KERNEL else value
+    return (value + bias) & WORD if is_kernels(value) else value
 
 
 def current_at(image: KernelImage, bias: int) -> int:

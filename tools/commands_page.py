@@ -73,6 +73,7 @@ the program begins, and what cannot be analysed, is told then.
 | `3` | the third peak from the left; the last one is open to the right |
 | `last` | the slowest peak, open to the right; where there is one only, its tail |
 | `17-19` | these bins, inclusive |
+| `last of 17-64` | the last peak, if it begins in these bins, else these bins |
 | `>4ms` | from the bin that holds this latency on; quote it, as `'>4ms'` |
 | `p99` | from the bin of the call that 99 % of the calls do not exceed |
 

@@ -37,6 +37,9 @@ glossary](glossary.md) has the words. Names that are alike:
 - `analyses/catching.py` stops the program in a call that is *late*, as it takes too long already;
   `model/catching.py` has what is known of it, `debuggee/standing.py` tells where a thread stands
   and who has what it waits for, and `views/parts/catching.py` tells it.
+- `analyses/profilephase.py`, `searchphase.py` and `closingphase.py` are phases of the analysis of
+  `rootcauses.py`; `pathsearch.py` is the search of the second, and `closinground.py` the round of
+  the third.
 - `darc_gdb/stopping.py` and `darc_lldb/stopping.py` hear of stops; `collectors/padstops.py` and
   `standstill.py` say what becomes of probes and calls there.
 - A part of a target has the name of what `target/` asks of it (`breaks.py`, `memory.py`), and

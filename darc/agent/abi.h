@@ -16,7 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 50
+#define DARC_ABI_VERSION 51
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -253,6 +253,8 @@ struct darc_control {
     u64 task_value[2];
     u64 peak_low;        /* cycles; an op is in the peak when low <= latency < high, */
     u64 peak_high;       /* give or take an eighth of what its probes cost */
+    u64 least_op;        /* cycles that the ops took at least while nothing was timed in them; 0: not known */
+    u64 overdrawn_ops;   /* of which far less would be left without what their probes cost: they count as that */
     u64 needed;          /* ring when this many ops (PROFILE) or in-peak ops (ANALYSE) were seen */
     u64 loops;           /* enum darc_loops */
     u64 batch;           /* ops a context keeps to itself before adding them to seen */
@@ -279,6 +281,7 @@ struct darc_control {
     u64 closing_cost;    /* or as tail calls in its frame end with it, */
     u64 target_cost;     /* each of which takes so many */
     u64 tail_cost;       /* cycles that a tail call adds to the frame that it is made in */
+    u64 cost_doubt;      /* by how many more cycles than full_cost a timed call may cost, as it does not always cost the same */
     u64 tail_inner;      /* and of its probes between its TSC read and the one at the frame's end */
     u64 is_measured;     /* these costs are known, and whatever else is told once, as the agent begins: written last */
     u64 lost_records;    /* calls not timed as the table was full */

@@ -27,7 +27,7 @@ CFLAGS = (
     "-fcall-saved-r8 -fcall-saved-r9 -fcall-saved-r10 -fcall-saved-r11"
 ).split()
 
-SCANS = ("debuggee/wordscan.c", "code/callscan.c", "code/symscan.c")
+SCANS = ("debuggee/wordscan.c", "app/presses.c", "code/callscan.c", "code/symscan.c")
 SCAN_CFLAGS = "-std=gnu11 -O2 -fPIC -shared -nostdlib -Wall -Wextra -Werror".split()
 
 LINKER_SCRIPT = """

@@ -33,6 +33,8 @@ static u64 tsc_step(void)
     return step > 8 && all - fit <= all / 64 && fit - same >= READS / 128 ? step : 1;
 }
 
+#define ROUNDS 256u
+
 u64 darc_calibrate_once(u64 entry, u64 fake_back, control *ctl, site *parent);
 
 ENTRY u64 darc_calibrate_open(control *ctl, u64 slot, site *parent)
@@ -61,7 +63,7 @@ ENTRY void darc_calibrate_members(control *ctl, u64 entry, u64 bare)
     context *ctx = find_context(ctl, (u64)__builtin_frame_address(0), 1);
     if (!ctx)
         return;
-    for (u32 round = 0; round < 256; round++) {
+    for (u32 round = 0; round < ROUNDS; round++) {
         struct darc_block *block = blocks_of(ctx)[0];
         u64 before = block ? block->sum : 0, calls = block ? block->calls : 0;
         u64 cost = darc_calibrate_once(bare, 0, ctl, 0);
@@ -82,18 +84,20 @@ ENTRY void darc_calibrate_members(control *ctl, u64 entry, u64 bare)
 ENTRY void darc_calibrate(control *ctl, site *parent, u64 entry, u64 bare)
 {
     u64 full = ~0UL, inner = ~0UL, empty = ~0UL, slow = ~0UL, first = ~0UL;
+    u32 alike = 0;
     ctl->tsc_step = tsc_step();
     ctl->inner_cost = ctl->full_cost = ctl->slow_cost = 0;
     context *ctx = find_context(ctl, (u64)__builtin_frame_address(0), 1);
     if (!ctx)
         return;
-    for (u32 round = 0; round < 256; round++) {
+    for (u32 round = 0; round < ROUNDS; round++) {
         ctx->serial += ~round & 1; /* an op's first span takes longer than those after it */
         struct darc_sum *sum = &ctx->sums[parent->first_child & ctl->node_mask];
         sum->serial = 0;
         u64 cost = darc_calibrate_once(bare, 0, ctl, parent);
         empty = cost < empty ? cost : empty;
         cost = darc_calibrate_once(entry, parent->pad_back, ctl, parent);
+        alike = cost < full ? 1 : alike + (cost == full);
         full = cost < full ? cost : full;
         first = !(round & 1) && cost < first ? cost : first;
         if (sum->serial == ctx->serial && sum->max < inner)
@@ -109,6 +113,9 @@ ENTRY void darc_calibrate(control *ctl, site *parent, u64 entry, u64 bare)
     ctx->idle = DARC_FREE;
     ctx->serial++;
     ctl->full_cost = full > empty ? full - empty : 0;
+    /* A clock that counts instructions says the same each time. Another one was seen to say three times as much
+     * while the host was busy. Not asked in a process, which may have forbidden itself the instruction. */
+    ctl->cost_doubt = ctl->thread_key == DARC_BY_STACK && is_emulated() && alike < ROUNDS / 2 ? 2 * ctl->full_cost : 0;
     ctl->first_cost = first - full;
     ctl->slow_cost = slow > full ? slow - full : 0;
     ctl->inner_cost = inner == ~0UL ? 0 : inner;

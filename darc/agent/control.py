@@ -26,6 +26,7 @@ class Words(TypedDict, total=False):
     closing_cost: int
     code_count: int
     contexts: int
+    cost_doubt: int
     cpu_of: int
     current_at: int
     deadline: int
@@ -55,6 +56,7 @@ class Words(TypedDict, total=False):
     kept_next: int
     landing_count: int
     last_of: int
+    least_op: int
     least_span: int
     left_ops: int
     loops: int
@@ -81,6 +83,7 @@ class Words(TypedDict, total=False):
     not_task: int
     older_count: int
     only_thread: int
+    overdrawn_ops: int
     pass_cost: int
     path_cost: int
     patience: int
@@ -178,6 +181,8 @@ class Control:
     """Cycles that a call adds to its caller: one that is timed, one on the path that is not, and
     what is added where the stub leaves its begin to C, and where it is the op's first one; and of
     a timed one, those in its own time."""
+    cost_doubt = Word()
+    """By how many more cycles a timed call may cost than was measured."""
     is_measured = Word()
     """Whether all of these are known: of an agent that was left behind before that, nothing can be
     relied on."""

@@ -231,6 +231,8 @@ class AgentMemory(Control):
             lost_ops=0,
             left_ops=0,
             interrupted_ops=0,
+            least_op=0,
+            overdrawn_ops=0,
             lost_callers=0,
             lost_foreign=0,
             lost_jumps=0,

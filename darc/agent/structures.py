@@ -100,6 +100,8 @@ class ControlRow(NamedTuple):
     task_at: int
     peak_low: int
     peak_high: int
+    least_op: int
+    overdrawn_ops: int
     needed: int
     loops: int
     batch: int
@@ -126,6 +128,7 @@ class ControlRow(NamedTuple):
     closing_cost: int
     target_cost: int
     tail_cost: int
+    cost_doubt: int
     tail_inner: int
     is_measured: int
     lost_records: int

@@ -7,6 +7,14 @@ static inline u64 tsc(void)
     return (u64)high << 32 | low;
 }
 
+/* Whether QEMU emulates the processor, whose instructions take as long as the host leaves it: it says TCGTCGTCGTCG. */
+static inline int is_emulated(void)
+{
+    u32 leaf = 0x40000000, ebx, ecx = 0, edx;
+    __asm__ volatile("cpuid" : "+a"(leaf), "=b"(ebx), "+c"(ecx), "=d"(edx));
+    return ebx == 0x54474354 && ecx == 0x43544743 && edx == 0x47435447;
+}
+
 /* value * factor / divisor, by a product of twice the size. It faults unless value <= divisor and factor < divisor. */
 static inline u64 scaled(u64 value, u64 factor, u64 divisor)
 {

@@ -36,11 +36,15 @@ class Step(Enum):
     """What comes after a decision."""
 
     GO_ON = auto()
+    """For what the collector was asked to await; where that was nothing new, it asks again at
+    once."""
     ASK = auto()
-    """The user is to answer :attr:`Analysis.question`."""
+    """The user is to answer :attr:`Analysis.question`: a command of the analysis' own does, by
+    :meth:`~darc.session.session.Session.follow`."""
     FALL_BACK = auto()
     """Time may be in calls that these probes could not time: others are to time them
-    (see :meth:`Analysis.fall_back`), or :meth:`Analysis.stay` ends it."""
+    (:meth:`FallsBack.fall_back`), or :meth:`FallsBack.stay` ends it. Of a :class:`FallsBack`
+    alone."""
     SHOW = auto()
     """The user is to be shown where the program stands."""
     END = auto()
@@ -77,7 +81,7 @@ class Analysis(ABC):
     """What it is called where that is told."""
 
     _ended_early: ClassVar[Status] = Status.INCONCLUSIVE
-    """What it is where it was ended from outside, with what is known."""
+    """The status of an analysis that the user, or a time limit, has ended before its end."""
 
     is_cut_short = False
     """Whether :meth:`finish_early` came before it knew what it was to find out."""
@@ -117,13 +121,18 @@ class Analysis(ABC):
 
     @property
     def seconds_left(self) -> float | None:
-        """Until it is to decide, whatever was seen; ``None``: that is not for the time to say. Any
-        thread."""
+        """Until it is to decide, whatever was seen, which may be nothing; ``None``: that is not for
+        the time to say, and ``start_time`` ends nothing. Any thread."""
         return None
 
     def look(self) -> float:
-        """Takes down how the counts have grown, if it is time for that. Tells in how many seconds
-        that is. Any thread, while the program runs, whose memory can be read."""
+        """Takes down how the counts have grown, if it is time for that. It decides nothing and
+        orders nothing, but :attr:`urgent` or :attr:`seconds_left` may ask from then on for the stop
+        at which :meth:`decide` does. Tells in how many seconds it is to be called again: that is
+        half a millisecond later at the earliest, and a tenth of a second at the latest. By the
+        monitor, on any thread, from when the program goes on until it stands for the user:
+        meanwhile it may stand for a decision. It is called only where memory can be read while the
+        program runs: never in a kernel, where what is read at stops is all."""
         return math.inf
 
     def look_ahead(self, seconds: float) -> bool:
@@ -153,7 +162,8 @@ class Analysis(ABC):
     @property
     @abstractmethod
     def needed(self) -> int:
-        """After how many calls a decision is due. Any thread."""
+        """After how many calls a decision is due, for who looks on: what counts is what the
+        collector awaits, ``profile_calls`` of the parameters at first. Any thread."""
 
     @abstractmethod
     def decide(self) -> Step:
@@ -162,7 +172,8 @@ class Analysis(ABC):
 
     @abstractmethod
     def collect(self) -> None:
-        """Reads what was counted, and decides nothing."""
+        """Reads what was counted, and decides nothing: at any stop, and before it is ended from
+        outside, when :meth:`decide` is not called any more. What is known then can be shown."""
 
     def show(self) -> None:  # noqa: B027
         """After :attr:`Step.SHOW`, when the program stands still for the user, as if no probe were
@@ -185,20 +196,6 @@ class Analysis(ABC):
         collector still has what was counted."""
         if not self.finished:
             self._status = status
-
-    def why_no_fall_back(self) -> str | None:
-        """After :attr:`Step.FALL_BACK`: why other probes would spoil more than they tell."""
-        return None
-
-    def fall_back(self, collector: Collector) -> Step:
-        """After :attr:`Step.FALL_BACK`: goes on with ``collector``, which watches f0 already; the
-        one before is removed."""
-        raise NotImplementedError
-
-    def stay(self, why: str | None = None) -> Step:
-        """After :attr:`Step.FALL_BACK`: ends with what is known. ``why`` says why there are no
-        other probes."""
-        raise NotImplementedError
 
     # -------------------------------------------------------------------- views
 
@@ -239,9 +236,28 @@ class Analysis(ABC):
         )
 
 
+class FallsBack(Analysis):
+    """One that other probes may go on with, where those that it has could not time all calls: it
+    says so by :attr:`Step.FALL_BACK`, and is asked then."""
+
+    @abstractmethod
+    def why_no_fall_back(self) -> str | None:
+        """Why other probes would spoil more than they tell; ``None``: they would not."""
+
+    @abstractmethod
+    def fall_back(self, collector: Collector) -> Step:
+        """Goes on with ``collector``, which watches f0 already; the one before is removed."""
+
+    @abstractmethod
+    def stay(self, why: str | None = None) -> Step:
+        """Ends with what is known. ``why`` says why there are no other probes."""
+
+
 class Resumable(Analysis):
     """One that another run goes on with (``darc resume``), as the command says that is called by
-    its :attr:`key` (:attr:`darc.app.commands.command.Command.goes_on`)."""
+    its :attr:`key` (:attr:`darc.app.commands.command.Command.goes_on`). The profile and the status
+    that were stored are the first run's: one whose figures are of both runs adds them by itself
+    (:meth:`Profile.merged`)."""
 
     @abstractmethod
     def stored(self, alive: bool) -> Stored: ...
@@ -269,7 +285,6 @@ class Resumable(Analysis):
             status=self._status,
             # Of a program that runs the two are not of quite the same moment.
             profile=dataclasses.replace(profile, count=sum(profile.bins.values())),
-            peak=None,
             root=Fnode(f0),
             modules={} if module is None else {f0.module: module.image.identity},
             parts={

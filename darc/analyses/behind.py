@@ -16,13 +16,11 @@ Everything here is pure.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from darc.analyses.waits import WOKEN, WaitPart
-from darc.model.ops import By, Event, KeptOps, Moment, MomentKind, ObjectKind, Stack
+from darc.model.ops import By, Event, KeptOps, Moment, MomentKind, deed
 from darc.model.waits import Role
-
-_NOWHERE = Stack(0, 0, ())
 
 DEEPEST = 16
 """Tasks in one chain."""
@@ -152,12 +150,11 @@ class Behind:
             yield WaitPart(start, end, Role.SLEPT, where)
             return
         first = woken[0]
-        if first.time - start >= self._least:
-            by = self._by(first, task, start, chain)
-            yield WaitPart(start=start, end=first.time, role=Role.SLEPT, by=where, behind=by)
-        if end - first.time >= self._least:
-            others = tuple(self._ran(came.cpu, task, first.time, end))
-            yield WaitPart(start=first.time, end=end, role=Role.READY, by=None, behind=others)
+        yield from slept_parts(
+            *(start, first.time, end, where, self._least),
+            by=lambda: self._by(first, task, start, chain),
+            others=lambda: tuple(self._ran(came.cpu, task, first.time, end)),
+        )
 
     def _by(
         self, wake: Moment, task: int, start: int, chain: tuple[int, ...]
@@ -205,26 +202,19 @@ class Behind:
         return tuple(found)
 
 
-def deed(
-    time: int,
-    what: int,
+def slept_parts(
+    start: int,
+    woken: int,
+    end: int,
+    where: Event,
+    least: int,
     *,
-    thread: int = 0,
-    stack: Stack = _NOWHERE,
-    name: str = "",
-    by: By = By.TASK,
-    is_outside: bool = False,
-) -> Event:
-    """What somebody did while another one waited."""
-    return Event(
-        time=time,
-        object=what,
-        kind=ObjectKind.WAKE_UP,
-        is_release=True,
-        thread=thread,
-        node=None,
-        stack=stack,
-        name=name,
-        by=by,
-        is_outside=is_outside,
-    )
+    by: Callable[[], tuple[WaitPart, ...]],
+    others: Callable[[], tuple[WaitPart, ...]] = tuple,
+) -> Iterator[WaitPart]:
+    """Of a sleep that ``by`` has ended, ``where`` the thread was: the time up to that, and that in
+    which ``others`` had its processor. What is shorter than ``least`` is nobody's."""
+    if woken - start >= least:
+        yield WaitPart(start=start, end=woken, role=Role.SLEPT, by=where, behind=by())
+    if end - woken >= least:
+        yield WaitPart(start=woken, end=end, role=Role.READY, by=None, behind=others())

@@ -23,7 +23,7 @@ from darc.analyses.offvotes import (
 )
 from darc.analyses.peakprofile import PeakProfile
 from darc.collectors.callees import is_others
-from darc.model.ftree import Cause, Cut, Ending, Fnode, NodeState, RootCausePath, Unclear
+from darc.model.ftree import Cause, Cut, Ending, Fnode, RootCausePath, Unclear
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, Op, OpClass
 from darc.model.parameters import Loops, Parameters
 from darc.model.shares import share_of, slight, weigh
@@ -75,6 +75,7 @@ class Corrections:
             self.doubts += hear_ops(self._paths, self._root, kept, rules)
         else:
             tell_blocked(self._paths, self._root, kept, rules)
+            self.doubts += tell_ready(self._paths, self._root, kept, rules)
         if not self._parameters.auto:
             return
         self.notes += leave_out_slight(self._paths, kept)
@@ -115,7 +116,7 @@ def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: 
         return []
     found = conclude(paths, root, ops, rules, compared=kept.compared)
     for node, ending in found.endings.items():
-        node.end = ending
+        node.end_path(ending)
     if found.beside is None:
         few = {
             node.function.name: found.voted.votes.get(node, Vote()).votes for node in found.disputed
@@ -123,9 +124,9 @@ def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: 
         return of_few(few, len(ops)) + _of_ready(found.voted)
     for node in found.disputed:
         for below in node.walk():
-            below.end, below.state, below.root_cause = None, NodeState.REJECTED, False
+            below.take_back()
     if root.end is None:
-        root.end = found.beside
+        root.end_path(found.beside)
     return _of_others(ops, root, rules) if found.beside.cause is Cause.STOPPED else []
 
 
@@ -177,7 +178,20 @@ def tell_blocked(paths: Iterable[RootCausePath], root: Fnode, kept: KeptOps, rul
         blocked = own.off.get(OffReason.BLOCKED, 0)
         if own.cause is Cause.BLOCKED and 2 * blocked > own.ran + sum(own.off.values()):
             maxcount = own.won[Cause.BLOCKED]
-            last.end = dataclasses.replace(ending, cause=Cause.BLOCKED, maxcount=maxcount)
+            last.end_path(dataclasses.replace(ending, cause=Cause.BLOCKED, maxcount=maxcount))
+
+
+def tell_ready(
+    paths: Iterable[RootCausePath], root: Fnode, kept: KeptOps, rules: Rules
+) -> list[str]:
+    """In a kernel: where much of the time of the ``kept`` ops of f0 (``root``) was spent ready, and
+    no path ends as another task ran, as that was begun by an interrupt and by no call that is
+    timed. What causes explain is told of the rest, of which that time is no part."""
+    ops = [op for op in kept.sample(OpClass.IN_PEAK) if op.off is not None]
+    if len(ops) < LEAST_FOR_ESTIMATES or any(p.ending.cause is Cause.PREEMPTION for p in paths):
+        return []
+    counted = votes(ops, root, [root], rules)
+    return _ready_text(counted) if counted.ready >= _MUCH * counted.latency else []
 
 
 def tell_unheard(paths: Iterable[RootCausePath], kept: KeptOps | None, why: str) -> None:
@@ -190,13 +204,34 @@ def tell_unheard(paths: Iterable[RootCausePath], kept: KeptOps | None, why: str)
     for path in paths:
         ending, how = path.ending, Unclear.HOW_SPENT
         if ending.cause is Cause.FUNCTION and ending.cut is None and how not in ending.unclear:
-            path.nodes[-1].end = ending.noting(f"{how.text}: {why}", how)
+            path.nodes[-1].end_path(ending.noting(f"{how.text}: {why}", how))
+
+
+def tell_held(paths: Iterable[RootCausePath]) -> None:
+    """Most of the time that counts as blocked may be the debugger's: the endings of paths that end
+    in what waits say so. Changes the ftree."""
+    _doubt((path for path in paths if path.ending.cause is Cause.BLOCKED), Unclear.WHO_HELD)
+
+
+def tell_own_doing(paths: Iterable[RootCausePath]) -> None:
+    """The calls of the peak are so short that what probes stop may have made them slow: the ends of
+    all ``paths`` say so. Changes the ftree."""
+    _doubt(paths, Unclear.WHOSE_DOING)
+
+
+def _doubt(paths: Iterable[RootCausePath], why: Unclear) -> None:
+    for path in paths:
+        path.nodes[-1].end_path(path.ending.noting(why.text, why))
 
 
 def _of_ready(counted: OffVotes) -> list[str]:
     """Where much of the time was spent ready, and is not what makes the calls slow."""
     if 2 * counted.all_the_same < counted.ops or counted.ready < _MUCH * counted.latency:
         return []
+    return _ready_text(counted)
+
+
+def _ready_text(counted: OffVotes) -> list[str]:
     return [
         f"their threads were off the processor though ready for "
         f"{100 * counted.ready / counted.latency:.0f} % of these calls' time: without that "
@@ -300,11 +335,11 @@ def _listed(names: Sequence[str]) -> str:
 
 def _leave_out(path: RootCausePath) -> None:
     """It is no root cause path: nor is any node on it that no other one goes through."""
-    path.nodes[-1].end = None
+    path.nodes[-1].end_path(None)
     for node in reversed(path.nodes[1:]):
         if node.end is not None or any(child.root_cause for child in node.children):
             break
-        node.state, node.root_cause = NodeState.REJECTED, False
+        node.take_back()
 
 
 def tell_others(paths: Iterable[RootCausePath]) -> None:
@@ -320,4 +355,4 @@ def tell_others(paths: Iterable[RootCausePath]) -> None:
             if is_others(child) and child not in path.nodes and child.called.ops
         ]
         if others and end.cut is not Cut.DEPTH:
-            last.end = functools.reduce(Ending.noting, others, end)
+            last.end_path(functools.reduce(Ending.noting, others, end))

@@ -8,9 +8,11 @@ ops alone that would else be as fast as the next faster peak: whatever computes 
 preempted, and one that would be slow all the same is so for what it computes. But an op that is
 far shorter than a turn of the processor loses that by chance, and is slow for nothing else. Time
 in which the debugger held the thread, as gdb does at each fork and signal, is taken out as well,
-and contests in the same way: calls that are slow for it alone have no cause in the program. What a
-thread waited for (blocked) stays in the call that waited: the path is to lead there, and what it
-ends in is told by :func:`ending_of`. Time that nothing is known of stays where it is.
+and contests in the same way: calls that are slow for it alone have no cause in the program; nor do
+those that it held again and again, for many times what they took else, as each stop also costs
+time outside. What a thread waited for (blocked) stays in the call that waited: the path is to lead
+there, and what it ends in is told by :func:`ending_of`. Time that nothing is known of stays where
+it is.
 
 All times are in cycles. Pure.
 """
@@ -39,9 +41,13 @@ SHORTEST_TURN = 700e-6
 """Seconds: what Linux gives a thread at least (``base_slice_ns``, kernel/sched/fair.c, 6.18; up to
 6.11 it was 0.75 ms)."""
 
-_BY_CHANCE = 8
+_MANY_TIMES = 8
 """How many times what else it took an op that needs less than a turn was ready, for that to be what
-makes it slow."""
+makes it slow; or the debugger held any op, in many stops."""
+
+_MANY_STOPS = 8
+"""Stops of the debugger's in one op: at a fork there are one or two, and what is left of the op is
+the program's."""
 
 
 @dataclass(frozen=True)
@@ -109,18 +115,24 @@ class _Times:
         self._off = tuple(off for off in op.off or () if off.reason in without)
         self.ready = op.off_time(OffReason.READY)
         self.stopped = op.off_time(OffReason.STOPPED)
-        whole = self._own(op.latency, op.start, op.end)
+        self.stops = sum(off.reason is OffReason.STOPPED for off in op.off or ())
+        self.whole = whole = self._own(op.latency, op.start, op.end)
         self.of: dict[Fnode, CallTimes] = {root: CallTimes(whole, whole, 1)}
         for total in op.sums:
             self.of[total.node] = self._sum(
                 op, total.node, calls=total.calls, total=total.sum, longest=total.max
             )
 
-    def beside(self, rules: Rules) -> dict[Cause, int]:
-        """What contests with calls in an op that would else be as fast as others. That the debugger
-        held it is known to have made it slow only where there are some that are faster."""
+    def beside(self, rules: Rules, *, is_slow: bool) -> dict[Cause, int]:
+        """What contests with calls in an op that would else be as fast as others; in one that would
+        be slow all the same (``is_slow``) the debugger alone, where it held it in many stops for
+        many times what is left, which is what they cost outside, too. That this has made it slow is
+        known only where there are some that are faster."""
         stopped = self.stopped if rules.has_faster else 0
-        return {Cause.PREEMPTION: self.ready, Cause.STOPPED: stopped}
+        if not is_slow:
+            return {Cause.PREEMPTION: self.ready, Cause.STOPPED: stopped}
+        is_held = self.stops >= _MANY_STOPS and stopped >= _MANY_TIMES * self.whole
+        return {Cause.STOPPED: stopped} if is_held else {}
 
     def _own(self, latency: int, start: int, end: int) -> int:
         return max(1, latency - cycles_within(self._off, start, end))
@@ -170,8 +182,8 @@ def votes(ops: Sequence[Op], root: Fnode, analyse: Iterable[Fnode], rules: Rules
         for node in nodes:
             if node not in times.of:
                 continue
-            contests = node is root and not is_slow
-            for winner in _largest(node, times, rules, times.beside(rules) if contests else {}):
+            contest = times.beside(rules, is_slow=is_slow) if node is root else {}
+            for winner in _largest(node, times, rules, contest):
                 if isinstance(winner, Cause):
                     beside[winner] += 1
                 elif winner is node:
@@ -220,7 +232,7 @@ def _is_slow_all_the_same(op: Op, rules: Rules) -> bool:
     if rules.slow_from is None:
         return False
     left = time_of_program(op)
-    if left < rules.turn and op.off_time(OffReason.READY) >= _BY_CHANCE * left:
+    if left < rules.turn and op.off_time(OffReason.READY) >= _MANY_TIMES * left:
         return False
     return left >= rules.slow_from
 

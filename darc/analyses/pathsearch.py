@@ -66,6 +66,7 @@ class PathSearch:
             *(self._root, parameters, collector.callees.expand, self._guess_time.is_left),
             probe_cost=lambda: collector.timing.probe_cost,
             least=self._profile.limits()[0],
+            probe_doubt=lambda: collector.timing.probe_doubt,
         )
 
     def _within_limits(self) -> Parameters:
@@ -110,7 +111,6 @@ class PathSearch:
             return None
         self._saw(counted)
         if timing.make_room(votes):
-            timing.apply_again()
             counting.await_in_peak(needed)
             return None
         self.has_decided = True
@@ -182,11 +182,11 @@ class PathSearch:
 
     # ----------------------------------------------------------------------- end
 
-    def settle(self, *, is_cut_short: bool) -> list[Fnode]:
+    def close(self, *, is_cut_short: bool) -> list[Fnode]:
         """It is over. Returns where paths go on into what only a second look has timed."""
         self._tell_passed()
         look, self._second_look = self._second_look, None
-        return [] if look is None else look.settle(is_cut_short=is_cut_short)
+        return [] if look is None else look.close(is_cut_short=is_cut_short)
 
     def tell_untimed(self) -> None:
         """Paths that end above calls that took no probe say so."""

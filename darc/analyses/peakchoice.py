@@ -59,6 +59,10 @@ class PeakChoice:
         self.is_fresh = True
         self._doubt(peak)
 
+    def is_followed(self) -> None:
+        """The search goes on by it: it is not fresh any more."""
+        self.is_fresh = False
+
     def _doubt(self, peak: str) -> None:
         told = self._profile.told_of_last(peak, self._spec)
         if told is None:

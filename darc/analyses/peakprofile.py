@@ -53,6 +53,14 @@ _MORE_OFTEN = 3
 """Times as often as it may be by the profile: then calls come into the peak too often for it."""
 
 
+_FASTER = 2
+"""Octaves below the fastest call of the profile: so short are calls of which too much was taken
+out."""
+
+_FEW = 0.01
+"""Of the calls since the search began may be as short, unless more were seen before."""
+
+
 class PeakProfile:
     """Two profiles of f0: that up to the beginning of the search, whose calls had no timed ones
     inside and whose peaks keep their numbers; and that of all calls."""
@@ -220,6 +228,24 @@ class PeakProfile:
             )
         return None
 
+    def told_of_fast(self, function: str, overdrawn: int = 0) -> str | None:
+        """Where many calls of ``function`` since the search began seem to take far less than any
+        before it, in which nothing was timed; ``overdrawn`` are in the profile as if they took as
+        long as these."""
+        before, least = self._at_choice, min(self._at_choice.bins, default=0)
+        since = self._grown.count - before.count
+        below = least - _FASTER * before.resolution
+        fast = sum(count for number, count in self._grown.bins.items() if number < below)
+        fast += overdrawn
+        if since <= 0 or fast < max(LEAST_FOR_ESTIMATES, _FEW * since):
+            return None
+        low = format_cycles(before.low(least), before.hz)
+        return (
+            f"{function}: {fast} of its {since} calls since the search began seem to take far less "
+            f"than any before, all of which took {low} or more: more is taken out of these for the "
+            "probes inside than they cost, or the program does something else now"
+        )
+
     def told_of_missing(self, peaks: Sequence[Peak], function: str) -> str | None:
         """Which of these ``peaks``, at one bin a doubling, that the user has seen of ``function``
         have none of these calls."""
@@ -271,6 +297,13 @@ class PeakProfile:
         table = thresholds(self._at_choice.resolution)
         last = reach(self._peak, self._at_choice)
         return table[self._peak.first_bin], LONGEST if last is None else table[last + 1]
+
+    @property
+    def fastest(self) -> int:
+        """Where the fastest calls of before the search begin that are a peak, in cycles; 0: there
+        are none."""
+        peaks = self._found()
+        return self._at_choice.low(peaks[0].first_bin) if peaks else 0
 
     def limits_of_fastest(self) -> tuple[int, int]:
         """The same of the fastest peak, which the chosen one is held against; zeros where it is

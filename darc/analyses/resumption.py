@@ -57,7 +57,7 @@ class Resumption:
     def waiting(self) -> Stored | None:
         """The session whose tree is to be taken up, once f0's profile is known again."""
         before = self._before
-        return before if before is not None and before.peak is not None else None
+        return before if before is not None and before.search.peak is not None else None
 
     def compare(self, profile: PeakProfile) -> tuple[str, ...]:
         """f0's profile is known: how it differs from that of the session, if there is one. One
@@ -66,10 +66,11 @@ class Resumption:
         if before is None:
             return ()
         self._before = self.waiting
-        slices = before.slices, profile.slices
+        search = before.search
+        slices = search.slices, profile.slices
         compared = refit.compare(before.profile, profile.at_choice, *slices)
-        if before.peak is not None:
-            self.has_changed = compared.has_changed(before.peak)
+        if search.peak is not None:
+            self.has_changed = compared.has_changed(search.peak)
         self._changes = compared.notes
         return self._changes
 
@@ -89,19 +90,23 @@ class Resumption:
         live = refit.Live(callees.expand, is_same_build, callees.call_sites, relearn)
         return refit.fit(before, self._root, live)
 
-    def keep_votes(self, descent: Descent | None, collector: Collector, alive: bool) -> None:
+    @property
+    def left(self) -> tuple[tuple[Contest, ...], int]:
+        """The votes for a decision that did not come, and all calls inside the peak: what is known
+        of them without what is being counted."""
+        return self._contests, self.in_peak
+
+    def keep_votes(self, descent: Descent, collector: Collector, alive: bool) -> None:
         """The search ends before its next decision: what was counted for it is not lost."""
         with contextlib.suppress(TargetError):  # the program may be gone
             self._contests, self.in_peak = self.votes(descent, collector, alive)
 
     def votes(
-        self, descent: Descent | None, collector: Collector, alive: bool
+        self, descent: Descent, collector: Collector, alive: bool
     ) -> tuple[tuple[Contest, ...], int]:
         """Those that did not suffice for a decision yet, and all calls inside the peak: with what
         the ``collector`` has counted for the ``descent``, which has not ended, where that can be
         read still (``alive``)."""
-        if descent is None:
-            return self._contests, self.in_peak
         if not alive:
             return descent.open_contests({}, 0), self.in_peak
         votes, counted = collector.timing.votes(), collector.counting.voted
@@ -138,14 +143,14 @@ class Resumption:
         places = [(node.function.address, node.function.module) for node in self._root.walk()]
         return dataclasses.replace(
             f0,
-            peak=profile.peak,
             root=self._root,
             modules={
                 name: module.image.identity
                 for address, name in dict.fromkeys(places)
                 if (module := self._program.module_at(address)) is not None
             },
-            search=SearchState(in_peak, contests, callees.positions()),
-            slices=profile.slices,
+            search=SearchState(
+                in_peak, contests, callees.positions(), peak=profile.peak, slices=profile.slices
+            ),
             parts={**self._parts, **to_parts(ops.kept, ops.waits(), self.doubts(doubts, ops))},
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from darc.analyses.behind import Behind
@@ -11,6 +11,7 @@ from darc.analyses.waitnames import ProgramNames
 from darc.analyses.waits import merge
 from darc.analyses.wakeups import sleeps_of, waits_and_sleeps_of
 from darc.code.program import Program
+from darc.collectors.duties import KeepsOps
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.ftree import Fnode
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OpClass
@@ -19,6 +20,11 @@ from darc.saved.descents import SavedDescent
 
 ENDED = "the program ended before the search's last round, which asks that: a longer run tells"
 """Why it is not known what ops waited for."""
+
+
+def _nobodys(_word: int) -> int | None:
+    """Where no probes are that calls come back to."""
+    return None
 
 
 class RoundOps:
@@ -35,11 +41,11 @@ class RoundOps:
         switches: SwitchWatch,
         root: Fnode,
         resumed: SavedDescent | None,
-        own_back: Callable[[int], int | None] = lambda word: None,
+        keeper: KeepsOps | None = None,
     ) -> None:
-        """``own_back`` is :class:`~darc.analyses.waitnames.ProgramNames`'s."""
+        """``keeper`` keeps those of the first collector, where it can."""
         self._program = program
-        self._own_back = own_back
+        self._keeper = keeper
         self._switches = switches
         self._root = root
         self._kept = resumed.ops if resumed is not None else None
@@ -48,6 +54,8 @@ class RoundOps:
         self._unwatched: KeptOps | None = None
         """What was taken, as long as it is not known when their threads were off."""
         self._notes: tuple[str, ...] = ()
+        self.may_be_held = False
+        """Whether most of the time that counts as blocked may be the debugger's."""
         self._waits: dict[OpClass, tuple[KeptOps, bool, Waits]] = {}
         """With the ops that each is of, and whether the debugger was asked for names."""
 
@@ -94,6 +102,7 @@ class RoundOps:
         if kept is not None:
             watched = self._switches.watched(kept)
             self._kept, self._notes = watched.kept, watched.notes
+            self.may_be_held = watched.is_mostly_doubtful
 
     def ended(self) -> None:
         """The program is gone, and nobody can be asked any more what the ops waited for."""
@@ -123,7 +132,7 @@ class RoundOps:
                 self._program,
                 kept.threads,
                 kept.outsiders,
-                own_back=self._own_back,
+                own_back=_nobodys if self._keeper is None else self._keeper.own_back,
                 name_of=self._switches.name_of,
             )
             divide = functools.partial(waits_and_sleeps_of, off_of=self._switches.slept)

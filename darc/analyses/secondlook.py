@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from darc.collectors.callees import Callees, may_fall_back
 from darc.collectors.collector import Collector, Restraint
 from darc.collectors.ways import for_the_rest
-from darc.model.ftree import Fnode, NodeState, RootCausePath, Unclear
+from darc.model.ftree import Fnode, RootCausePath, Unclear
 from darc.model.parameters import Probes
 from darc.model.snapshot import SiteReport
 
@@ -63,7 +63,7 @@ def tell_untimed(calls: Untimed, kind: Probes, why: str | None) -> None:
         if why is not None:
             note += f"; darc did not by itself: {why}"
         assert node.end is not None
-        node.end = node.end.noting(note, whose)
+        node.end_path(node.end.noting(note, whose))
 
 
 class SecondLook:
@@ -75,7 +75,7 @@ class SecondLook:
         self._kind = kind
         self._before = {node: (node.end, node.decision) for node in calls if node.end is not None}
 
-    def settle(self, *, is_cut_short: bool) -> list[Fnode]:
+    def close(self, *, is_cut_short: bool) -> list[Fnode]:
         """It is over: paths that do not go on end as they had before. Where it ``is_cut_short``,
         those that had not ended again say so. Returns where paths go on into what only this look
         has timed."""
@@ -84,8 +84,7 @@ class SecondLook:
             if not ended and is_cut_short:
                 before = before.noting(self._cut_short, Unclear.WHOSE)
             if node in ended or not ended:
-                node.end, node.state = before, NodeState.ROOT_CAUSE
-                node.decision = decision
+                node.end_as_before(before, decision)
         return [node for node in self._before if any(child.root_cause for child in node.children)]
 
     @property

@@ -71,18 +71,34 @@ class ProgramNames:
         """The function that is there."""
         return self._program.names.function_at(address).name
 
+    def place(self, stack: Stack) -> tuple[str, ...]:
+        """All functions in which a thread sleeps, innermost first: the C library's as well, as far
+        as they have names."""
+        hidden, _ = self._frames(stack)
+        inside = (self._program.names.function_at(address).name for address in hidden)
+        named = (name for name in inside if not _NAMELESS.search(name))
+        return (*dict.fromkeys(named), *self.path(stack, None))
+
     def _backs(self, stack: Stack) -> tuple[int, ...]:
         """The return addresses, innermost first, behind the C library's function that it is in."""
         if not stack.pc:
             return callers(self._program, stack.pointer, stack.frame, stack.words)
+        return self._frames(stack)[1]
+
+    def _frames(self, stack: Stack) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Where it is in the C library, innermost first, and the return addresses behind that."""
+        if not stack.pc:
+            return (), self._backs(stack)
         inside = self._program.module_at(stack.pc)
         words = [self._own_back(word) or word for word in stack.words]
         backs = path_of(
             self._program, stack.pc, stack=stack.pointer, frame=stack.frame, words=words
         )[1:]
+        if inside is None or not is_c_library(inside.name):
+            return (), backs
         is_inside = itertools.takewhile(lambda b: self._program.module_at(b) is inside, backs)
-        hidden = len(list(is_inside)) if inside is not None and is_c_library(inside.name) else 0
-        return backs[hidden:]
+        hidden = tuple(is_inside)
+        return (stack.pc, *(back - 1 for back in hidden)), backs[len(hidden) :]
 
     def _inlined_at(self, address: int) -> tuple[str, ...]:
         """The program's own functions that were inlined there, innermost first, as far as debug
@@ -161,6 +177,8 @@ class ProgramNames:
             self._threads[number] = self._name_of(number) if number else ""
         return self._threads[number]
 
+
+_NAMELESS = re.compile(r"\+0x[0-9a-f]+$")
 
 _LIBRARYS = re.compile(r"std::|core::|alloc::|<|__")
 """Names of inlined functions that only pass on what is waited for."""

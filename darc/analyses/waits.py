@@ -35,6 +35,9 @@ class Namer(Protocol):
     def path(self, stack: Stack, within: str | None) -> tuple[str, ...]:
         """The functions of a thread, innermost first, up to the one that is called ``within``."""
 
+    def place(self, stack: Stack) -> tuple[str, ...]:
+        """All functions in which a thread sleeps, innermost first: the C library's as well."""
+
     def object(self, kind: ObjectKind, address: int) -> str:
         """What a lock or a thread is called."""
 
@@ -61,7 +64,7 @@ class WaitPart:
     role: Role
     by: Event | None = None
     behind: tuple[WaitPart, ...] = ()
-    """In a kernel: what whoever it is did in that time itself."""
+    """What whoever it is did in that time itself."""
 
 
 @dataclass(frozen=True)
@@ -421,7 +424,7 @@ def _who(part: WaitPart, name: Namer) -> tuple[str, tuple[str, ...]]:
     if part.role is Role.DID:
         return "", (name.function(part.by.object),) if part.by.object else ()
     if part.role is Role.SLEPT:
-        path = name.path(part.by.stack, None)
+        path = name.place(part.by.stack)
         return "", tuple(itertools.dropwhile(lambda function: function in _SLEEPS, path)) or path
     who = part.by.name or name.thread(part.by.thread)
     if part.role in (Role.HELD_FIRST, Role.RAN, Role.DISK):

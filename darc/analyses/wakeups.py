@@ -8,15 +8,14 @@ a thread was blocked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TypeAlias
 
-from darc.analyses.behind import DEEPEST, Behind, deed
+from darc.analyses.behind import Behind
+from darc.analyses.holders import OffOf, with_life
 from darc.analyses.waits import WOKEN, Wait, WaitPart, waits_of
 from darc.model.ftree import Fnode
-from darc.model.offtimes import OffTimes
-from darc.model.ops import Event, ObjectKind, Off, OffReason, Op, Ran, Stack
+from darc.model.ops import NOWHERE, Event, ObjectKind, Off, OffReason, Op, Ran, deed
 from darc.model.waits import Role
 
 _KINDS = {
@@ -35,16 +34,11 @@ def sleeps_of(op: Op, behind: Behind | None = None) -> list[Wait]:
     ]
 
 
-OffOf: TypeAlias = Callable[[int, int, int], OffTimes | None]
-"""Of a thread of the program when it was off its processor between two times, in cycles, if it ran
-at the second; ``None`` where it was not watched."""
-
-
-def waits_and_sleeps_of(op: Op, off_of: OffOf = lambda thread, start, end: None) -> list[Wait]:
+def waits_and_sleeps_of(op: Op, off_of: OffOf | None = None) -> list[Wait]:
     """The waits of an op of a process, and the other times in which its thread had no processor. Of
-    who had what was waited for, ``off_of`` tells whom that one had waited for meanwhile."""
+    who had what was waited for, ``off_of`` tells what that one did meanwhile."""
     known = [
-        replace(wait, parts=tuple(_with_chain(op, _with_ran(op, p), off_of) for p in wait.parts))
+        replace(wait, parts=tuple(with_life(op, _with_ran(op, p), off_of) for p in wait.parts))
         for wait in waits_of(op)
     ]
     others = [
@@ -58,7 +52,9 @@ def waits_and_sleeps_of(op: Op, off_of: OffOf = lambda thread, start, end: None)
     return sorted([*known, *others], key=lambda wait: wait.begin.time)
 
 
-def _other_wait(op: Op, off: Off, off_of: OffOf) -> tuple[ObjectKind, tuple[WaitPart, ...]] | None:
+def _other_wait(
+    op: Op, off: Off, off_of: OffOf | None
+) -> tuple[ObjectKind, tuple[WaitPart, ...]] | None:
     """What is known of a time off the processor in which nothing was waited for that is watched.
     Where there was no room for some events it may have been that after all."""
     if off.reason is OffReason.READY:
@@ -67,50 +63,8 @@ def _other_wait(op: Op, off: Off, off_of: OffOf) -> tuple[ObjectKind, tuple[Wait
         return None
     if op.wakers is not None:
         woken = [_with_ran(op, part) for part in _woken(off, op.wakers)]
-        return ObjectKind.WAKE_UP, tuple(_with_chain(op, part, off_of) for part in woken)
+        return ObjectKind.WAKE_UP, tuple(with_life(op, part, off_of) for part in woken)
     return None if op.lost_events else (ObjectKind.CALL, ())
-
-
-def _with_chain(op: Op, part: WaitPart, off_of: OffOf) -> WaitPart:
-    """With whom its holder waited for meanwhile, where that was for most of it, and it is much."""
-    if part.role not in _HOLDERS or part.end - part.start < _MUCH * op.latency:
-        return part
-    behind = _slept(part, off_of, frozenset((op.thread,)))
-    return replace(part, behind=(*part.behind, *behind)) if behind else part
-
-
-def _slept(part: WaitPart, off_of: OffOf, chain: frozenset[int]) -> tuple[WaitPart, ...]:
-    """The sleeps of whoever a part of a wait is due to that others of the program, or other
-    processes, have ended; none where they are the smaller part of it."""
-    by = part.by
-    if by is None or by.is_outside or not by.thread or by.thread in chain or len(chain) > DEEPEST:
-        return ()
-    known = off_of(by.thread, part.start, part.end)
-    if known is None or known.wakers is None:
-        return ()
-    chain |= {by.thread}
-    found = []
-    for off in known.off:
-        if off.reason is not OffReason.BLOCKED:
-            continue
-        for woken in _woken(off, known.wakers):
-            if woken.role is Role.WOKE and woken.by is not None and woken.by.thread not in chain:
-                whom = replace(woken, behind=_slept(woken, off_of, chain))
-                where = deed(woken.start, 0)
-                found.append(
-                    WaitPart(
-                        start=woken.start, end=woken.end, role=Role.SLEPT, by=where, behind=(whom,)
-                    )
-                )
-    slept = sum(one.end - one.start for one in found)
-    return tuple(found) if 2 * slept > part.end - part.start else ()
-
-
-_HOLDERS = (Role.HELD, Role.HELD_FIRST, Role.WOKE)
-"""What somebody was who is asked for whom they waited themselves."""
-
-_MUCH = 0.125
-"""Of an op: for what is shorter nobody is asked."""
 
 
 def _with_ran(op: Op, part: WaitPart) -> WaitPart:
@@ -139,7 +93,7 @@ def _begin(op: Op, off: Off, kind: ObjectKind) -> Event:
         is_release=False,
         thread=0,
         node=_innermost(op, off.start),
-        stack=Stack(0, 0, ()),
+        stack=NOWHERE,
     )
 
 

@@ -11,7 +11,6 @@ caller, or by the record of its own call.
 from __future__ import annotations
 
 import dataclasses
-import time
 
 from darc.analyses.analysis import Analysis, Step, Subject
 from darc.analyses.threadstarts import ThreadStarts
@@ -19,10 +18,12 @@ from darc.analyses.walkchains import Chains
 from darc.analyses.walkcode import WalkCode
 from darc.analyses.walkedges import Edges
 from darc.analyses.walkgroups import ThreadGroup, WalkNode
+from darc.analyses.walkorder import WalkOrder
 from darc.analyses.walkpace import Pace
 from darc.analyses.walkran import RanTimes
 from darc.analyses.walkshares import LevelShares
-from darc.code.standard_library import begins_threads
+from darc.analyses.walkthreads import WalkThreads
+from darc.analyses.walkwindow import WalkWindow
 from darc.collectors.manyduties import Counted, ThreadStack, Walks, that_walks
 from darc.collectors.ways import only_by
 from darc.model.errors import UsageError
@@ -34,13 +35,9 @@ from darc.model.walk import Walk
 THRESHOLD = 0.25
 WINDOW_SECONDS = 2.0
 
-_LEAST_LIBRARY = 0.2
-"""Of the threshold: what of C++'s library a loop calls is looked into from there on, as its waits
-are idle time, which all shares are without."""
-
-_MOST_TRIES, _TRY_SECONDS = 10, 0.2
+_MOST_TRIES = 10
 """So often stacks are looked at for threads that did not show where they have begun, and nothing
-else is to be looked into; and what the program runs before each such look."""
+else is to be looked into."""
 
 _MOST_AGAIN = 2
 """So often is a level timed once more as an indirect call was seen that was not known."""
@@ -67,57 +64,44 @@ class CallWalk(Analysis):
             raise UsageError(only_by("darc walk", Walks))
         self._walk = walks
         self._threshold = threshold
-        self._window = seconds
-        self._goes_below = goes_below
+        self._seconds = seconds
         self._code = WalkCode(self._program)
-        self._starts = ThreadStarts(self._program, self._code, self.root.function)
+        self._order = WalkOrder(self._code, threshold)
+        f0 = self.root.function
+        self._start_of_all = f0.address if goes_below else None
+        starts = None if goes_below else ThreadStarts(self._program, self._code, f0)
+        self._threads = WalkThreads(f0, self._spec, starts)
         self._pace = Pace()
-        self._since: float | None = None
-        self._groups: list[ThreadGroup] = []
+        self._window = WalkWindow(walks, self._pace, seconds)
         self._now: tuple[ThreadGroup, WalkNode] | None = None
         self._stacks: dict[int, ThreadStack] = {}
         self._ran = RanTimes(walks)
-        self._start = self._end = 0
-        self._windows = 0
-        self._took = 0.0
-        self._late: set[int] = set()
-        """Threads that were seen when their group had been measured."""
-        self._lost: dict[int, int] = {}
-        """Those that nobody knows the start of, by their keys."""
         self._tries = 0
-        """How often the program was let go on for those alone."""
+        """How often the program was let go on for threads alone that nobody knows the start of."""
         self._known = Walk((), threshold, seconds)
         self._walk.counting.await_user()
-        self._length = seconds
-        """Of the window that runs, which is longer where stops take long,"""
-        self._longest = 0.0
-        """and of the longest one."""
         self._seen: dict[int, ThreadStack] | None = None
         self._stacks = self._stacks_now()
-        self._see_threads()
+        self._threads.see(self._stacks)
         self._next()
 
     # -------------------------------------------------------------------- time
 
     def stopped(self) -> None:
         self._pace.stopped()
-        if self._since is not None:
-            self._end = self._walk.now
-            self._took, self._since = time.monotonic() - self._since, None
+        self._window.ends()
 
     def goes_on(self) -> None:
-        if self._since is not None or self.finished:
+        if self._window.is_open or self.finished:
             return
         if not self._is_looking:
             self._stacks = self._walk.stacks.all()
-            self._see_threads()
+            self._threads.see(self._stacks)
             self._ran.begin(self._stacks)
         self._seen = None
         self._walk.windows.begin()
         self._pace.goes_on()
-        window = self._window if self._now is not None else _TRY_SECONDS
-        self._length = max(window, self._pace.runs_at_least)
-        self._since, self._start = time.monotonic(), self._walk.now
+        self._window.begins(times_calls=self._now is not None)
 
     def _stacks_now(self) -> dict[int, ThreadStack]:
         """At a stop, until other calls are timed."""
@@ -130,8 +114,7 @@ class CallWalk(Analysis):
         if self._is_looking:
             # Not before: the agent would stop the program itself, where a call returns.
             return 0.0 if self.urgent is not None and self._walk.is_stopped else None
-        since = self._since
-        return self._length if since is None else self._length - (time.monotonic() - since)
+        return self._window.seconds_left
 
     @property
     def _is_looking(self) -> bool:
@@ -156,49 +139,14 @@ class CallWalk(Analysis):
 
     # ----------------------------------------------------------------- decisions
 
-    def _see_threads(self) -> None:
-        """Threads that are new belong to groups by their start functions."""
-        if self._goes_below:
-            if not self._groups:
-                root = WalkNode(self.root.function, None, {})
-                self._groups = [ThreadGroup(self._spec, set(), root, is_of_callers=True)]
-            self._groups[0].threads |= {stack.key for stack in self._stacks.values()}
-            return
-        known = set().union(self._late, *(group.threads for group in self._groups))
-        self._lost.clear()
-        for thread, stack in self._stacks.items():
-            if stack.key in known:
-                continue
-            begins = self._starts.of(stack)
-            group = None
-            if begins is not None:
-                at = begins.address
-                group = next((g for g in self._groups if g.root.function.address == at), None)
-            if begins is not None and begins_threads(begins):
-                continue  # it has just begun
-            if begins is None:
-                if not self._starts.is_whole(stack):
-                    self._lost[stack.key] = thread
-                continue  # looked at again, at the next stop: it may stand elsewhere then
-            if group is not None and group.root.is_done:
-                self._late.add(stack.key)
-                continue
-            if group is None:
-                group = ThreadGroup(begins.name, set(), WalkNode(begins, None, {}))
-                self._groups.append(group)
-            group.threads.add(stack.key)
-            group.root.share[stack.key] = 1.0
-            group.root.base |= {stack.key}
-
     def decide(self) -> Step:
         self._pace.decides()
         if self._now is not None:
             if self._is_looking:
                 self._look_at_stacks(*self._now)
                 return Step.GO_ON
-            if self._took < self._length * 0.9:
+            if not self._window.was_long_enough:
                 return Step.GO_ON
-            self._longest = max(self._longest, self._took)
             group, node = self._now
             self._measure(group, node)
             self.collect()  # in case the program is killed
@@ -206,10 +154,10 @@ class CallWalk(Analysis):
                 self._begin_level(node)
                 return Step.GO_ON
         self._stacks = self._stacks_now()
-        self._see_threads()
+        self._threads.see(self._stacks)
         if self._next():
             return Step.GO_ON
-        if self._lost and self._tries < _MOST_TRIES:
+        if self._threads.lost and self._tries < _MOST_TRIES:
             self._tries += 1
             return Step.GO_ON
         self.collect()
@@ -221,7 +169,7 @@ class CallWalk(Analysis):
         threads = {one for one, stack in self._stacks.items() if stack.key in group.threads}
         self._code.learn(node, self._walk.stacks.all(threads))
         node.looks += 1
-        most = self._pace.looks(self._window, len(threads))
+        most = self._pace.looks(self._seconds, len(threads))
         self._walk.doing = f"look {node.looks} of {most} at what {_way(node)} calls"
         if node.looks >= most:
             node.is_looked_at = False
@@ -230,86 +178,60 @@ class CallWalk(Analysis):
     def _next(self) -> bool:
         """Begins the next level; whether there is one. Groups that had a processor for the longest
         time come first, as time may end the walk."""
-        for group in sorted(self._groups, key=self._busy, reverse=True):
-            while not group.is_done:
-                node = self._open_node(group)
-                if node is None:
-                    group.is_done = True
-                    break
-                if self._code.callees(node) or self._code.has_unknown(node):
-                    self._now = group, node
-                    node.is_looked_at = self._code.has_unknown(node)
-                    self._begin_level(node)
-                    return True
-                node.is_done = True
-        self._now = None
-        return False
+        self._now = self._order.next(sorted(self._threads.groups, key=self._busy, reverse=True))
+        if self._now is None:
+            return False
+        _group, node = self._now
+        node.is_looked_at = self._code.has_unknown(node)
+        self._begin_level(node)
+        return True
 
     def _busy(self, group: ThreadGroup) -> int:
         """For how many ns those of its threads that live have had a processor."""
         ran = (self._walk.ran(t) for t, s in self._stacks.items() if s.key in group.threads)
         return sum(one[0] for one in ran if one is not None)
 
-    def _open_node(self, group: ThreadGroup) -> WalkNode | None:
-        """The next function of the group to look into: those first that threads never leave, as
-        the waits for work are told from those."""
-        nodes = [node for node in group.nodes() if not node.is_done]
-        for node in nodes:
-            if node.base:
-                return node
-        for node in nodes:
-            least = self._threshold * _LEAST_LIBRARY
-            if node.lends and not node.repeats and group.share(node) >= least:
-                return node
-        for node in nodes:
-            if self._is_wanted(group, node) and not node.repeats:
-                return node
-        return None
-
-    def _is_wanted(self, group: ThreadGroup, node: WalkNode) -> bool:
-        return node.above is None or group.share(node) >= self._threshold
-
     def _begin_level(self, node: WalkNode) -> None:
-        self._walk.doing = f"window {self._windows + 1}, looks into {_way(node)}"
-        self._code.learn(node, self._stacks_now())
+        self._walk.doing = f"window {self._window.count + 1}, looks into {_way(node)}"
+        self._code.learn(node, stacks := self._stacks_now())
         self._seen = None
         code = self._program.function(node.function.address)
         jumper = node.function if any(site.kind.is_tail for site in code.sites) else None
-        self._walk.begin_level(code.ranges, self._code.callees(node), jumper)
+        self._walk.begin_level(code.ranges, self._code.first_callees(node, stacks), jumper)
         node.is_jumper = jumper is not None and not self._walk.is_member(jumper)
 
     # -------------------------------------------------------------------- figures
 
     def _measure(self, group: ThreadGroup, node: WalkNode) -> None:
         """What the window has shown of the calls of ``node``."""
-        self._windows += 1
+        self._window.is_measured()
         stacks = self._stacks_now()
         before = [self._code.with_gone(node, stack) for stack in self._stacks.values()]
         if self._code.learn(node, stacks) and node.again < _MOST_AGAIN:
             node.again += 1
             return
         after = {stack.key: self._code.with_gone(node, stack) for stack in stacks.values()}
-        counted = self._walk.windows.counted(self._start, self._end)
+        counted = self._walk.windows.counted(self._window.start, self._window.end)
         level = self._level(group, node)
         for thread in before:
             if (key := thread.key) in group.threads:
                 level.add(thread, after.get(key), counted.get(key, Counted()))
         level.tell()
-        self._ran.end(group, self._stacks, self._took)
+        self._ran.end(group, self._stacks, self._window.took)
         node.is_done = True
 
     def _level(self, group: ThreadGroup, node: WalkNode) -> LevelShares:
         """Of the window that was counted."""
-        root = self.root.function.address if self._goes_below else None
+        root, window = self._start_of_all, self._window
         edges = Edges(
             self._program,
             self._code,
-            start=self._start,
-            end=self._end,
+            start=window.start,
+            end=window.end,
             entered=self._walk.windows.entered,
             root=root,
         )
-        length = max(self._end - self._start, 1)
+        length = max(window.end - window.start, 1)
         return LevelShares(group, node, self._code, edges, length=length, root=root)
 
     # --------------------------------------------------------------------- result
@@ -317,17 +239,17 @@ class CallWalk(Analysis):
     def collect(self) -> None:
         left_out = self._walk.probes.left_out
         chains = Chains(self._program, self._code, self._threshold, left_out.keys())
-        groups = tuple(map(chains.told, self._groups))
+        groups = tuple(map(chains.told, self._threads.groups))
         left = tuple(left_out.items())
         self._known = Walk(
             groups=groups,
             threshold=self._threshold,
-            seconds=self._window,
-            windows=self._windows,
+            seconds=self._seconds,
+            windows=self._window.count,
             left_out=left,
-            longest=self._longest,
+            longest=self._window.longest,
             by_quota=self._ran.by_quota,
-            lost=tuple(sorted(self._lost.values())),
+            lost=tuple(sorted(self._threads.lost.values())),
         )
 
     # -------------------------------------------------------------------- views

@@ -58,6 +58,16 @@ class WalkCode:
             return None
         return target if self._program.is_code(target) else None
 
+    def first_callees(self, node: WalkNode, stacks: Mapping[int, ThreadStack]) -> list[Function]:
+        """As :meth:`callees`, those first that are under way on the stacks now."""
+        places = (self.place(node, self.with_gone(node, one).frames) for one in stacks.values())
+        called = {
+            self._program.names.function_at(place[1].at).address
+            for place in places
+            if place is not None and place[1] is not None
+        }
+        return sorted(self.callees(node), key=lambda one: one.address not in called)
+
     def learn(self, node: WalkNode, stacks: Mapping[int, ThreadStack]) -> bool:
         """Callees that are on the stacks now and that the code does not tell of."""
         known = {function.address for function in self.callees(node)}

@@ -156,7 +156,7 @@ class App:
         self.rest()
         kept = self._current.forget()
         self._waiting.cancel()
-        self._waiting.failure = None
+        self._waiting.forget_failure()
         try:
             self._beginning.begin_or_wait(request, pursuit)
         except DarcError:
@@ -282,12 +282,13 @@ class App:
             if self._waiting.request is not None:
                 self._telling.tell_of_signal(self._waiting.request.spec)
             return
-        self._target.journal.stands(stopped=True)
+        self._current.journal.stands(stopped=True)
         session.pauses.begin()
         session.pauses.end_if_late()
         called_off = session.deadline.take_called_off()
         if called_off:
             self.emit("darc: Ctrl-C: the program blocks it, and was stopped by darc")
+            session.pauses.take_interrupt()
         session.pauses.end_if_interrupted(called_off=called_off)
         self.tell()
         if session.alive and not session.analysis.finished:
@@ -323,7 +324,7 @@ class App:
     def on_resume(self) -> None:
         """The program goes on."""
         self._is_killed = False
-        self._target.journal.stands(stopped=False)
+        self._current.journal.stands(stopped=False)
         session = self.session
         if session is not None and session.alive and self._monitor is None:
             style = Style(self.width, self.colour)
@@ -395,14 +396,9 @@ class App:
 
     def on_child(self) -> None:
         """The debugger goes on with a child of the program: copies of probes are taken out."""
-        target = self._target
-        before = target.journal
-        try:
-            debuggee = self._choose_debuggee(target)
-            # It may share its memory with its parent.
-            debuggee.clean_up(debuggee.program(), unmap=False)
-        finally:
-            target.journal = before
+        debuggee = self._choose_debuggee(self._target)
+        # It may share its memory with its parent.
+        debuggee.clean_up(debuggee.program(), unmap=False)
 
     # ----------------------------------------------------------------- workings
 

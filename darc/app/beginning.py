@@ -87,19 +87,19 @@ class Beginning:
         cannot be."""
         current = self._current
         self._stay.give_back_before_another()
-        self._target.settle_here()
+        self._target.make_home()
         began = time.monotonic()
-        self._target.patience = request.parameters.max_time
-        current.pursuit = pursuit  # Ctrl-C may come behind what begins
+        self._target.wait_at_most(request.parameters.max_time)
+        current.pursue(pursuit)  # Ctrl-C may come behind what begins
         try:
             self._find(request, began)
         finally:
             if current.session is None and not self._waiting:
-                current.pursuit = None
+                current.pursue(None)
         if current.session is not None:
             current.session.was_set_up(time.monotonic() - began)
         if pursuit is not None and current.session is not None:
-            pursuit.setup_seconds = time.monotonic() - began
+            pursuit.was_set_up(time.monotonic() - began)
 
     def _find(self, request: Request, asked: float) -> None:
         """Begins where the function is there, and waits where it may come."""
@@ -201,13 +201,13 @@ class Beginning:
             with progress.over(f"makes the probes for {request.spec}"):
                 session.install()
         finally:
-            self._stay.remains = session.remains
+            self._stay.keep(session.remains)
         self._waiting.begun()
-        current.request, current.session = request, session
+        current.begun(session, request)
         if not (follows and session.pauses.passes()):
             session.pauses.begin()  # the patches come with the program's going on
         for line in (*found_notes, *session.openings):
             self._emit(f"darc: {line}")
         session.was_set_up(time.monotonic() - began)
         if current.pursuit is not None and is_first:
-            current.pursuit.setup_seconds = time.monotonic() - began
+            current.pursuit.was_set_up(time.monotonic() - began)

@@ -13,6 +13,7 @@ from darc.model.errors import DarcError, NotFoundError
 from darc.model.ftree import Fnode
 from darc.model.snapshot import Snapshot
 from darc.session.session import Session
+from darc.target.target import Journal
 
 Drawn = Callable[[Fnode], Iterable[Fnode]]
 """The nodes of an ftree that are drawn."""
@@ -41,6 +42,11 @@ class Current:
         """What earlier sessions have measured, a tree for each f0."""
         self._table: Snapshot | None = None
         """What had numbered functions last, of an analysis that others have followed."""
+
+    @property
+    def journal(self) -> Journal:
+        """That of what is analysed, or was last. Any thread."""
+        return Journal() if self.session is None else self.session.debuggee.journal
 
     def shown(
         self, session: Session, *, lines: bool = True, tree: Drawn = lambda _root: ()
@@ -75,6 +81,14 @@ class Current:
         self.session = pursuit.best or self.session
         others = (_measured_by(one) for one in pursuit.sessions if one is not self.session)
         self._measured = folded([*self._measured, *(tree for tree in others if tree is not None)])
+
+    def pursue(self, pursuit: Pursuit | None) -> None:
+        """That comes behind what begins."""
+        self.pursuit = pursuit
+
+    def begun(self, session: Session, request: Request) -> None:
+        """A session for what was asked for is the one that the commands are about."""
+        self.session, self.request = session, request
 
     def forget(self) -> _Kept:
         """Another one may take its place. What is returned is for :meth:`take_back`."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from darc.model.errors import DarcError
+from darc.model.refusal import Refusal
 from darc.views.words import message
 
 INTERRUPTED = 130
@@ -81,14 +82,16 @@ debugger, in the programs that it runs and in all that these begin, whose pipeli
 """
 
 
-def launch(name: str, find: Callable[[], tuple[Sequence[str], Mapping[str, str]] | str]) -> None:
+def launch(
+    name: str, find: Callable[[], tuple[Sequence[str], Mapping[str, str]] | Refusal]
+) -> None:
     """This process, which was called as ``name``, is from now on the debugger that ``find`` tells
     of: how to start it so that it loads darc, and what to set in its environment; or why there is
     none, which ends this with status 1 and one line. Ctrl-C ends it without a word."""
     try:
         found = find()
-        if isinstance(found, str):
-            sys.exit(message(f"{name}: {found}"))
+        if isinstance(found, Refusal):
+            sys.exit(message(f"{name}: {found.why}"))
         _become(*found)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

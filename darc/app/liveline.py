@@ -111,6 +111,10 @@ class LineScreen(Screen):
         if self._is_free_while_it_runs():
             self._line.leave(text, self._encoding())
 
+    @any_thread
+    def leave_at_command(self, text: str) -> None:
+        self._line.leave(text, self._encoding())
+
 
 def is_terminal() -> bool:
     """Whether output takes a line that changes."""

@@ -150,14 +150,19 @@ def _at_offset(
         files += _libraries(path, progress)
     meant = [image for file, image in files if is_called(str(file), scope)]
     if not meant:
-        near = near_names(scope[:-1], (file.name for file, _ in files))
-        return f"no library that is loaded with {path.name} is called {scope[:-1]}{near}"
+        return _no_such_library(scope, path, [file for file, _ in files])
     segment = meant[0].segment_of(offset)
     if segment is None or not segment.executable:
         raise NotFoundError(f"at {name} is no code")
     if (why := why_none(meant[0], offset)) is not None:
         raise UsageError(why)
     return None
+
+
+def _no_such_library(scope: str, path: Path, files: Iterable[Path]) -> str:
+    """No file of the program at ``path`` is called as the ``scope`` of what was typed."""
+    near = near_names(scope[:-1], (file.name for file in files))
+    return f"no library that is loaded with {path.name} is called {scope[:-1]}{near}"
 
 
 def _of_library(
@@ -168,8 +173,7 @@ def _of_library(
     files = [(path, load_image(path)), *_libraries(path, progress)]
     meant = [image for file, image in files if is_called(str(file), scope)]
     if not meant:
-        near = near_names(scope[:-1], (file.name for file, _ in files))
-        return f"no library that is loaded with {path.name} is called {scope[:-1]}{near}"
+        return _no_such_library(scope, path, [file for file, _ in files])
     for image in meant:
         found = find_symbols([(image.symbols, 0)], last, progress)
         if found:

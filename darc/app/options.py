@@ -121,33 +121,3 @@ def options_of(*fields: str) -> Mapping[str, Parameter]:
 
 
 _FOR_ALL = options_of("task", "max_time", "on_finish")
-
-
-def parse_overrides(typed: Typed) -> dict[str, object]:
-    """The overrides by field name, of a command with options of ``darc start``: others are the
-    command's own. Raises :class:`UsageError` for every option that is not right."""
-    overrides: dict[str, object] = {}
-    for option, text in typed.options:
-        if option in START_OPTIONS:
-            parameter = START_OPTIONS[option]
-            overrides[parameter.field] = parameter.read(text)
-    return overrides
-
-
-def parse_start_options(typed: Typed) -> tuple[str, dict[str, object]]:
-    """The function and the overrides, by field name, of a command with one function and options of
-    ``darc start``.
-
-    A function's name may hold spaces inside quotes, ``()`` or ``<>``. Raises
-    :class:`UsageError` when it is missing or there are two, and for every option that is not
-    right.
-    """
-    overrides, names = parse_overrides(typed), typed.words
-    if not names:
-        raise UsageError(f"{typed.command} needs a function: {typed.usage}")
-    if len(names) > 1:
-        raise UsageError(
-            f"{typed.command} takes one function, not '{names[0]}' and '{names[1]}'; "
-            "put quotes around a name that holds spaces"
-        )
-    return names[0], overrides

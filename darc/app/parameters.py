@@ -6,6 +6,7 @@ the documentation and the words to complete; what may be typed is its domain's.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from darc.model.domains import DOMAINS, Domain
@@ -19,6 +20,7 @@ from darc.model.parameters import (
     Probes,
 )
 from darc.model.peaks import LAST_PEAK
+from darc.model.snapshot import Snapshot
 from darc.model.values import Kind
 
 
@@ -37,6 +39,8 @@ class Parameter:
     """Whether it holds at once, also for what an analysis that has begun shows."""
     is_of_one_run: bool = False
     """Whether it means nothing in another run (see :func:`darc.saved.refit.new_parameters`)."""
+    values_in: Callable[[Snapshot], list[str]] | None = None
+    """Which values are there in what is known now, beside its ``values``: completion has both."""
 
     @property
     def domain(self) -> Domain:
@@ -101,6 +105,12 @@ PROBES_MEAN = (
 )
 """The kinds of ``--probes``, for every command that has it."""
 
+
+def peaks_in(snapshot: Snapshot) -> list[str]:
+    """The numbers of its peaks."""
+    return [str(peak.number) for peak in snapshot.peaks]
+
+
 PARAMETERS: tuple[Parameter, ...] = (
     Parameter(
         name="peak",
@@ -111,6 +121,7 @@ PARAMETERS: tuple[Parameter, ...] = (
             "p99. Without it the program stops once the profile is known, for the choice."
         ),
         values=(LAST_PEAK, "none"),
+        values_in=peaks_in,
     ),
     Parameter(
         name="start-ops",
@@ -267,6 +278,11 @@ def find_parameter(name: str) -> Parameter:
     names = [parameter.name for parameter in PARAMETERS]
     hint = near(wanted, names) or f"; there are {', '.join(names)}"
     raise UsageError(f"darc has no parameter '{name}'{hint}")
+
+
+def by_field(overrides: Mapping[Parameter, object]) -> dict[str, object]:
+    """These values, by the fields of :class:`Parameters`."""
+    return {parameter.field: value for parameter, value in overrides.items()}
 
 
 def with_text(parameters: Parameters, name: str, text: str) -> Parameters:

@@ -23,6 +23,9 @@ _BETWEEN = 0.1
 _LONGEST_BETWEEN = 5.0
 """Seconds between two lines that stay, which come ever more seldom."""
 
+_WIDEST = 200
+"""Columns of a line that stays, which may name a function of a million letters."""
+
 
 class Progress:
     """Called with what is done now, as often as one likes, it shows that in the live line; where
@@ -54,16 +57,23 @@ class Progress:
         if self._screen.has_live_line:
             self._next = now + _BETWEEN
             self._screen.progress(self._fitting(text))
-        else:
+        elif self._takes_turn(now):
+            self._screen.emit(f"darc: {text}")
+
+    def _takes_turn(self, now: float) -> bool:
+        """Whether the next line that stays is due, for the thread that asks."""
+        with self._lock:
+            if now < self._next:
+                return False
             self._between = min(2 * self._between, _LONGEST_BETWEEN)
             self._next = now + self._between
-            self._screen.emit(f"darc: {text}")
+            return True
 
     @contextlib.contextmanager
     def over(self, text: str) -> Iterator[None]:
         """While a command is carried out that does ``text`` at first: the live line tells the
-        seconds where this is not called for that long, and is gone in the end. The debugger's own
-        thread.
+        seconds where this is not called for that long, and is gone in the end. In batch lines do
+        that stay, as seldom as others. The debugger's own thread.
 
         Raises, where this is called meanwhile:
             KeyboardInterrupt: the debugger is to end.
@@ -74,6 +84,8 @@ class Progress:
         self._fitting(text)
         if self._screen.begins_progress():
             begin_thread(lambda: self._tick(begun, ended), "darc progress")
+        elif self._screen.is_script:
+            begin_thread(lambda: self._tick_in_lines(begun, ended), "darc progress")
         try:
             yield
         finally:
@@ -98,6 +110,13 @@ class Progress:
                 if not ended.is_set() and now > self._next:
                     line = f"darc: {self._text} · {now - begun:.0f}s"
                     self._screen.progress(shorten(line, self._width))
+
+    def _tick_in_lines(self, begun: float, ended: threading.Event) -> None:
+        while not ended.wait(_SILENT_SECONDS):
+            now = time.monotonic()
+            if self._takes_turn(now):
+                line = shorten(f"darc: {self._text}", _WIDEST)
+                self._screen.leave_at_command(f"{line} · {now - begun:.0f}s")
 
     def _fitting(self, text: str) -> str:
         self._width = max(self._screen.width - 1, 8)

@@ -17,6 +17,10 @@ class Pursuit(ABC):
     setup_seconds: float = 0.0
     """For so long the program stood still as the first one was made."""
 
+    def was_set_up(self, seconds: float) -> None:
+        """So long the program stood still as the first one was made."""
+        self.setup_seconds = seconds
+
     @abstractmethod
     def may_follow(self, session: Session) -> bool:
         """Whether ``session`` has ended so that something may come behind it."""

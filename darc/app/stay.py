@@ -34,6 +34,10 @@ class Stay:
         if self._farewell is None:
             self._farewell = debuggee.watch_over()
 
+    def keep(self, remains: Remains | None) -> None:
+        """That is what a session leaves, or has left."""
+        self.remains = remains
+
     def give_back(self) -> None:
         """Darc's memory in the stopped program, where nothing needs it any more."""
         remains = self.remains
@@ -42,6 +46,11 @@ class Stay:
         if remains.give_back():
             self.remains = None
             self._target.frames.hide_pads()
+            if remains.size:
+                self._emit(
+                    f"darc: {remains.size >> 10} KiB of its memory stay in the program, which has "
+                    "sealed what it has mapped (mseal)"
+                )
 
     def give_back_before_another(self) -> None:
         """That memory, where the debugger turns to another process meanwhile."""

@@ -169,6 +169,10 @@ class Waiting:
         self.failure = error
         self._app.emit(f"darc: {error}")
 
+    def forget_failure(self) -> None:
+        """Another one takes the place of what came to nothing."""
+        self.failure = None
+
     def program_ended(self) -> None:
         """The program is gone."""
         request = self.request
@@ -378,8 +382,9 @@ class Waiting:
             return
         self._target.breaks.cancel_break()
         self._app.emit(
-            f"darc: another process shares the program's memory, from which the debugger has taken "
-            f"its breakpoints: {request.function} is analysed from here on"
+            "darc: another process shares the program's memory, or an exec has made it anew: the "
+            "debugger's breakpoints are gone from it, and "
+            f"{request.function} is analysed from here on"
         )
         self._arrived(entry)
         self._app.goes_on()

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Generic, Protocol
 
 from darc.code.frame_rule import FrameRule
 from darc.model.ftree import CallKind
+from darc.model.refusal import Refusal
 
 if TYPE_CHECKING:  # mypy has it, where darc runs nobody need
     from typing_extensions import TypeVar
@@ -248,9 +249,8 @@ class CodeReader(Protocol[Own]):
 
     def read_prologue(
         self, function: FunctionCode[Own], around: Surroundings, room: int = ...
-    ) -> Prologue[Own] | str:
-        """What must move for a jump of ``room`` bytes at ``function.entry``; a string says why it
-        cannot."""
+    ) -> Prologue[Own] | Refusal:
+        """What must move for a jump of ``room`` bytes at ``function.entry``, or why it cannot."""
 
     def branch_target(self, instruction: Own) -> int | None:
         """Where a call or a jump leads that says so itself; ``None`` for everything else."""

@@ -18,7 +18,7 @@ class NotNowError(BaseException):
     when it stands still. Nobody is to take it for an answer, as they do with an end of memory."""
 
 
-class Living(Loaded, Protocol):
+class KnowsCode(Loaded, Protocol):
     """The program whose bytes they are."""
 
     def is_code(self, address: int) -> bool: ...
@@ -28,7 +28,7 @@ class LiveBytes:
     """What is read of a program's memory. ``patches`` are the bytes that darc itself wrote over:
     readers see what stood there before."""
 
-    def __init__(self, program: Living, target: Target) -> None:
+    def __init__(self, program: KnowsCode, target: Target) -> None:
         self._program = program
         self._target = target
         self.patches = Overlay()

@@ -31,9 +31,8 @@ class SourceLines:
         for node in nodes:
             if node.state is NodeState.REJECTED and not node.maxcount:
                 continue
-            node.function = self._of_function(node.function)
-            if node.site is not None:
-                node.site = self._of_site(node.site)
+            site = None if node.site is None else self._of_site(node.site)
+            node.locate(self._of_function(node.function), site)
 
     def _of_function(self, function: Function) -> Function:
         if function.file is not None:

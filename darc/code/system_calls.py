@@ -6,4 +6,5 @@ from darc.code import x86_64_system_calls
 
 SystemCall = x86_64_system_calls.SystemCall
 AUDIT_ARCHITECTURE = x86_64_system_calls.AUDIT_ARCHITECTURE
+COUNTER_IN_USER = x86_64_system_calls.COUNTER_IN_USER
 MAKING_CHILDREN = x86_64_system_calls.MAKING_CHILDREN

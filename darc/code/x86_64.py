@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from iced_x86 import (
@@ -48,6 +48,7 @@ from darc.code.x86_64_scans import splits_stack as splits_stack
 from darc.code.x86_64_system_calls import SystemCall
 from darc.model.errors import TargetError
 from darc.model.ftree import CallKind
+from darc.model.refusal import Refusal
 
 PATCH_LENGTH = 5  # bytes of a direct call or jump: what a patch needs at least
 SHORT_JUMP = 2  # bytes of the shortest jump
@@ -55,6 +56,7 @@ SHORT_REACH = range(-128, 128)  # from its end
 LONGEST_JUMP = 6  # bytes of a conditional one that leads anywhere
 LONGEST_INSTRUCTION = 15
 _LONGEST_PATCH = LONGEST_INSTRUCTION
+_PAGE = 4096  # bytes of memory that can be read or not as one
 PATCH_REACH = 16  # bytes from a function's beginning
 PLT_ENTRY = 16  # bytes of one
 
@@ -350,7 +352,7 @@ def _table_targets(function: FunctionCode[Instruction], around: Surroundings) ->
             (labels if around.is_code(value) else tables).add(value)
     labels &= function.instructions.keys() - {function.entry}
     found = set(labels)
-    for table in tables:
+    for table in _readable(around, tables):
         found |= _read_table(function, around, table=table, form="<Q", bases=(0,))
         found |= _read_table(function, around, table=table, form="<i", bases=(table, *labels))
     return found
@@ -368,6 +370,17 @@ def _addresses(instruction: Instruction) -> Iterator[int]:
             yield int(instruction.immediate(number)) & (1 << 64) - 1
         elif kind == OpKind.MEMORY and instruction.memory_base == Register.NONE:
             yield int(instruction.memory_displacement)
+
+
+def _readable(around: Surroundings, addresses: Iterable[int]) -> Iterator[int]:
+    """Those in pages that can be read. Most fixed values are none of addresses, but numbers by the
+    thousand: a debugger is asked once for each page."""
+    for page, inside in itertools.groupby(sorted(addresses), key=lambda one: one // _PAGE):
+        try:
+            around.read(page * _PAGE, 1)
+        except TargetError:
+            continue
+        yield from inside
 
 
 def _read_table(
@@ -755,9 +768,8 @@ def _may_be_first(instruction: Instruction) -> bool:
 
 def read_prologue(
     function: FunctionCode[Instruction], around: Surroundings, room: int = PATCH_LENGTH
-) -> Prologue[Instruction] | str:
-    """What must move for a jump of ``room`` bytes at ``function.entry``; a string says why it
-    cannot."""
+) -> Prologue[Instruction] | Refusal:
+    """What must move for a jump of ``room`` bytes at ``function.entry``, or why it cannot."""
     taken: list[Instruction] = []
     length = 0
     address = function.entry
@@ -766,20 +778,20 @@ def read_prologue(
         if instruction is None or (taken and taken[-1].flow_control in _ENDS):
             return _padding(function, taken, length=length, around=around, room=room)
         if address != function.entry and address in function.targets:
-            return "a jump leads into its first bytes"
+            return Refusal("a jump leads into its first bytes")
         if instruction.is_invalid:
-            return "its first instructions cannot be decoded"
+            return Refusal("its first instructions cannot be decoded")
         if not _may_be_first(instruction):
-            return "its first instructions cannot be moved"
+            return Refusal("its first instructions cannot be moved")
         if instruction.flow_control in _CALLS and instruction.next_ip < function.entry + room:
-            return "a call returns into its first bytes"
+            return Refusal("a call returns into its first bytes")
         taken.append(instruction)
         length += instruction.len
         address += instruction.len
     if _is_led_into(function, function.entry, length) or around.is_jumped_into(
         function.entry, function.entry + length
     ):
-        return "a jump leads into its first bytes"
+        return Refusal("a jump leads into its first bytes")
     original = around.read(function.entry, length)
     return Prologue(function.entry, tuple(taken), length, original)
 
@@ -790,18 +802,18 @@ def _padding(
     length: int,
     around: Surroundings,
     room: int,
-) -> Prologue[Instruction] | str:
+) -> Prologue[Instruction] | Refusal:
     """A function shorter than the patch, or that is left before its end, if nothing but padding
     follows: what leads to other code there nobody sees, as handlers of faults do."""
     last = taken[-1].flow_control if taken else FlowControl.NEXT
     if last not in _ENDS:
-        return "the function is shorter than a jump"
+        return Refusal("the function is shorter than a jump")
     end = function.entry + length
     for instruction in decode(around.read(end, 16), end):
         if length >= room:
             break
         if not is_padding(instruction) or around.outlines.is_function_start(int(instruction.ip)):
-            return "the function is shorter than a jump and another one follows at once"
+            return Refusal("the function is shorter than a jump and another one follows at once")
         length += instruction.len
     return Prologue(function.entry, tuple(taken), length, around.read(function.entry, length))
 

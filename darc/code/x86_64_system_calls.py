@@ -19,6 +19,7 @@ class SystemCall(IntEnum):
     CLONE = 56
     FORK = 57
     VFORK = 58
+    EXECVE = 59
     RT_SIGTIMEDWAIT = 128
     MUNLOCK = 150
     PRCTL = 157
@@ -28,12 +29,17 @@ class SystemCall(IntEnum):
     PPOLL = 271
     RT_TGSIGQUEUEINFO = 297
     PERF_EVENT_OPEN = 298
+    KCMP = 312
     SECCOMP = 317
+    EXECVEAT = 322
     CLONE3 = 435
 
 
 AUDIT_ARCHITECTURE = 0xC000003E
 """What the kernel tells a seccomp filter of where a call comes from: ``AUDIT_ARCH_X86_64``."""
+
+COUNTER_IN_USER = 16 * 8
+"""Where a traced thread has its program counter (``struct user``, sys/user.h), in bytes."""
 
 MAKING_CHILDREN = (SystemCall.CLONE, SystemCall.FORK, SystemCall.VFORK, SystemCall.CLONE3)
 """From which a child comes as its parent does."""

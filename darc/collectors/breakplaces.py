@@ -125,6 +125,16 @@ class BreakPlaces:
             return False
         return self._places[address].is_needed or self._is_wanted(address)
 
+    def pause(self) -> None:
+        """None is to stand there until :meth:`resume`: those that do are taken back."""
+        self.paused = True
+        self.take_back_all()
+
+    def resume(self) -> None:
+        """Those that are wanted stand there again."""
+        self.paused = False
+        self.set_all()
+
     def take_back_all(self) -> None:
         """No breakpoint stands any more."""
         breaks, self._breaks = self._breaks, {}

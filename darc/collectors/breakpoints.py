@@ -11,14 +11,12 @@ are needed, so that a kernel behind a serial line can be analysed with it as wel
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Mapping
 
 from darc.code.architecture import FunctionCode, Site
-from darc.code.program import Program
 from darc.collectors.breakplaces import BreakPlace, BreakPlaces
 from darc.collectors.breaktiming import BreakStops, BreakTiming
-from darc.collectors.callees import Callees
+from darc.collectors.callees import Callees, SiteRules
 from darc.collectors.collector import Assignment, Collector, Restraint
 from darc.collectors.duties import Summons
 from darc.collectors.f0places import F0Places
@@ -30,28 +28,25 @@ from darc.collectors.opcount import OpCount
 from darc.collectors.reactions import Act, Hit, Reactions
 from darc.collectors.timedsites import MAX_TARGETS, TimedSites
 from darc.debuggee.debuggee import Debuggee
+from darc.debuggee.duties import FAR_MORE, milliseconds
 from darc.debuggee.ownwaits import waited_by
 from darc.model.errors import DarcError, TargetError, UnsupportedError
-from darc.model.ftree import CallKind, Function
+from darc.model.ftree import CallKind
 from darc.model.parameters import Loops, Probes
 from darc.model.profile import format_cycles
 from darc.target.outcome import Outcome
 
 
-class _Accepts:
+class _Accepts(SiteRules):
     """Where breakpoints can stand: nearly everywhere."""
 
     max_targets = MAX_TARGETS
-    max_tails = sys.maxsize
 
     def problem(self, site: Site) -> str | None:
         if site.kind is CallKind.INTERRUPT:
             return "it is no call"
         if site.slot is None:
             return "no frame information says where its caller's return address stands"
-        return None
-
-    def why_notrace(self, program: Program, callee: Function) -> str | None:
         return None
 
 
@@ -63,6 +58,7 @@ class BreakpointCollector(Collector):
     # Some ten hits of gdb's; and hits that stop the program a third of the time.
     restraint = Restraint(least_ns=2_000_000, in_words="milliseconds", most_calls=500)
     outlives = True
+    drawback = "stops the program at every call"
 
     @staticmethod
     def risk(debuggee: Debuggee) -> str | None:
@@ -77,7 +73,7 @@ class BreakpointCollector(Collector):
         return (
             f"{self._spec} is timed by breakpoints{'' if why is None else f' ({why})'}: "
             "each of its calls stops the program, and latencies below about "
-            f"{self._debuggee.breakpoints_blur} cannot be told apart"
+            f"{milliseconds(self._debuggee.breakpoints_blur)} cannot be told apart"
             + ("" if danger is None else f"; {danger}")
         )
 
@@ -135,7 +131,7 @@ class BreakpointCollector(Collector):
 
     def install(self, code: FunctionCode, needed: int) -> list[str]:
         self._debuggee.check_supported()
-        self._reactions.is_watched = self._debuggee.watch(self._parameters)
+        self._reactions.watch(self._debuggee.watch(self._parameters))
         self._debuggee.begin()
         self._pid = self._target.pid
         self._entry = code.entry
@@ -168,9 +164,6 @@ class BreakpointCollector(Collector):
             self._remove(is_there=False)
         except DarcError as error:
             self._note(str(error))
-
-    def lost(self) -> str | None:
-        return self._debuggee.lost()
 
     def is_there(self) -> bool:
         try:
@@ -268,6 +261,12 @@ class BreakpointCollector(Collector):
                 f"measured, and the time may be {theirs}"
             )
         return found
+
+    @property
+    def sure_from(self) -> float:
+        if self._debuggee.breakpoints_doubt is None:
+            return 0.0
+        return FAR_MORE * self._debuggee.breakpoints_blur
 
     def _shown(self, ns: float) -> str:
         return format_cycles(ns * self._count.hz / 1e9, self._count.hz)

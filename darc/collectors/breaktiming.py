@@ -25,17 +25,12 @@ class BreakTiming(Timing):
         self._reactions = reactions
         self._count = count
         self._clock = clock
-        self._orders = Orders()
 
     def apply(self, orders: Orders) -> None:
-        self._orders = orders
         self._count.analyse = orders.analyse
         self._count.tally.forget_votes()
         self.drop_open_calls()
         self._sites.apply(orders, self._count.ops)
-
-    def apply_again(self) -> None:
-        self.apply(self._orders)
 
     def votes(self) -> dict[Fnode, Vote]:
         return self._count.tally.votes()
@@ -64,15 +59,13 @@ class BreakStops(UserStops):
         """Calls that are not measured."""
 
     def pause(self) -> None:
-        self._places.paused = True
         self.cut_short += self._reactions.open
         self._reactions.drop_all()
-        self._places.take_back_all()
+        self._places.pause()
 
     def resume(self) -> list[str]:
-        self._places.paused = False
         self._reactions.drop_all()
-        self._places.set_all()
+        self._places.resume()
         return []
 
     @property

@@ -8,6 +8,7 @@ targets that the agent knows of that site.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -28,21 +29,28 @@ def is_others(node: Fnode) -> bool:
 
 
 class SiteRules(Protocol):
-    """Which call sites can be timed by the probes of one kind."""
+    """Which call sites can be timed by the probes of one kind: all, where a class derived from this
+    says no more."""
 
     @property
     def max_targets(self) -> int:
         """How many targets an indirect site can learn."""
+        return sys.maxsize
 
     @property
     def max_tails(self) -> int:
         """How many tail calls, one behind the other in one frame, can be timed."""
+        return sys.maxsize
 
     def problem(self, site: Site) -> str | None:
         """Why ``site`` cannot be timed, as far as its code tells."""
+        del site
+        return None
 
     def why_notrace(self, program: Program, callee: Function) -> str | None:
         """Why no call of ``callee`` can be timed."""
+        del program, callee
+        return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,7 +169,7 @@ class Callees:
             self._reports[key] = dataclasses.replace(report, state=SiteState.FELL_BACK)
             if site.target is None:
                 self._indirect.setdefault(node, []).append(site)
-                node.has_unknown_callees = True
+                node.expect_more()
             else:
                 callee = self._program.linkage.callee_at(site.target)
                 found.append(self._add_child(node, site, callee))
@@ -170,10 +178,11 @@ class Callees:
     # ------------------------------------------------------------------ live code
 
     def expand(self, node: Fnode) -> None:
-        """Fills in what ``node`` calls, from its live code."""
+        """Fills in what ``node`` calls, from its live code; once, before orders name it. Callees of
+        indirect calls join them as they are seen."""
         if is_others(node):
             return
-        node.meaning = self._program.meaning(node)
+        node.mean(self._program.meaning(node))
         entry = self._code_of(node)
         if entry is None or node.meaning is not None:
             return
@@ -193,7 +202,7 @@ class Callees:
                 self._add_child(node, site, function)
             else:
                 self._indirect.setdefault(node, []).append(site)
-                node.has_unknown_callees = True
+                node.expect_more()
         self._expect_interrupts(node)
 
     def _look(self, entry: int) -> Iterator[CodeSite]:
@@ -250,7 +259,7 @@ class Callees:
         for site in self._program.interrupts:
             if self._rules.problem(site) is None:
                 self._indirect.setdefault(node, []).append(site)
-                node.has_unknown_callees = True
+                node.expect_more()
 
     def _code_of(self, node: Fnode) -> int | None:
         """Where the node's function has its code, through a PLT entry that is bound by now."""
@@ -259,7 +268,7 @@ class Callees:
             return None
         address, name = resolved
         if address != node.function.address:
-            node.function = self._program.names.function_at(address, name or node.function.symbol)
+            node.resolve(self._program.names.function_at(address, name or node.function.symbol))
         return address
 
     def _add_child(self, node: Fnode, site: Site, function: Function) -> Fnode:
@@ -282,13 +291,17 @@ class Callees:
         return self._learned.get((node, site.address, lane))
 
     def learn(self, node: Fnode, site: Site, lane: int, target: int) -> Fnode:
-        """The fnode of an indirect site's target that has a new lane; it is added where it never
-        had any."""
+        """As :meth:`called`, where the target has a new lane."""
+        child = self._learned[node, site.address, lane] = self.called(node, site, target)
+        return child
+
+    def called(self, node: Fnode, site: Site, target: int) -> Fnode:
+        """The fnode of an indirect site's target, of probes that tell all of them apart; it is
+        added where it never had any."""
         child = self._by_target.get((node, site.address, target))
         if child is None:
             child = self._add_child(node, site, self._program.linkage.callee_at(target))
             self._by_target[node, site.address, target] = child
-        self._learned[node, site.address, lane] = child
         return child
 
     def others(self, node: Fnode, site: Site) -> Fnode:
@@ -306,7 +319,7 @@ class Callees:
                 site,
                 Function(name=name, symbol=OTHERS, module=at.module, address=0, offset=0),
             )
-            child.meaning = Meaning(Cause.UNTOLD, why)
+            child.mean(Meaning(Cause.UNTOLD, why))
             self._others[key] = child
         return self._others[key]
 

@@ -78,7 +78,8 @@ class Remains(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes that are mapped for it in the program, used or not; 0 where that is no matter."""
+        """Bytes that are mapped for it in the program, used or not; 0 where that is no matter. Once
+        it was given back: what of that the program does not let go."""
 
     def is_there(self) -> bool:
         """Whether it has not gone with what it stood in."""
@@ -129,6 +130,8 @@ class Collector(ABC):
     """What messages call its probes."""
     restraint: ClassVar[Restraint | None] = None
     """What it keeps to as it times the calls that another one could not."""
+    drawback: ClassVar[str | None] = None
+    """What its probes do to any program, where another kind's do not."""
 
     def __init__(self, assignment: Assignment) -> None:
         self._target = assignment.target
@@ -252,7 +255,7 @@ class Collector(ABC):
 
     def lost(self) -> str | None:
         """At a stop: why what the probes were put into is not what runs there any more."""
-        return None
+        return self._debuggee.lost()
 
     def damage(self) -> str | None:
         """Why nothing can be made of what was counted, as the program has written over it. Any
@@ -271,15 +274,20 @@ class Collector(ABC):
             UnsupportedError: f0 cannot be timed any more.
         """
 
-    def own_back(self, word: int) -> int | None:
-        """The program's own return address where ``word`` is one by which a call comes back to a
-        probe. The program stands still; where it is gone, there is none."""
-        del word
+    @property
+    def out_of_reach(self) -> str | None:
+        """Since :meth:`install`, and as of the last :meth:`modules_changed`: which calls its probes
+        cannot time for where they come from, in words, if any."""
         return None
 
     def losses(self) -> list[str]:
         """What was not measured so far, and why."""
         return []
+
+    @property
+    def sure_from(self) -> float:
+        """Seconds: what it finds the causes of shorter calls to be may be its own doing."""
+        return 0.0
 
     @property
     def generated(self) -> int:
@@ -290,6 +298,12 @@ class Collector(ABC):
     def warnings(self) -> list[str]:
         """What makes the figures doubtful."""
         return []
+
+    @property
+    def overdrawn(self) -> int:
+        """Calls of f0 that count as long as the fastest of before the search, as what is taken out
+        of them for the probes inside would have left less than half of that."""
+        return 0
 
     @property
     def unsettled_seconds(self) -> float:

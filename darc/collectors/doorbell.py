@@ -11,6 +11,7 @@ from darc.collectors.duties import Summons
 from darc.collectors.faulthandlers import FaultHandlers
 from darc.debuggee import clock
 from darc.pads.backend import BellOutcome, PadBackend
+from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
 from darc.target.outcome import Outcome
 
@@ -28,6 +29,7 @@ class Doorbell(Summons):
         listener: Listener,
         handlers: FaultHandlers,
         *,
+        foothold: Foothold,
         shares_clock: bool,
     ) -> None:
         """``shares_clock`` says that the program's time-stamp counter is the debugger's."""
@@ -36,6 +38,7 @@ class Doorbell(Summons):
         self._installer = installer
         self._listener = listener
         self._handlers = handlers
+        self._foothold = foothold
         self._seen_stale: frozenset[Stale] = frozenset()
         self._cared = 0.0
         self._is_lost = False
@@ -64,6 +67,9 @@ class Doorbell(Summons):
     @property
     def signal(self) -> int | None:
         return self._backend.signal
+
+    def take_interrupt(self) -> bool:
+        return self._backend.take_interrupt(self._foothold)
 
     def heard(self) -> None:
         """The debugger looks."""

@@ -32,7 +32,9 @@ class Counting(ABC):
     @property
     @abstractmethod
     def seen(self) -> int:
-        """Calls of f0 that counted since they were last asked for. Any thread."""
+        """What is compared with what is awaited: all calls of f0 so far (:meth:`await_calls`),
+        those inside the peak since :meth:`await_in_peak`, or, since :meth:`await_more`, what
+        :attr:`voted` was then and those after. Any thread."""
 
     @abstractmethod
     def profile(self) -> Profile:
@@ -63,6 +65,10 @@ class Counting(ABC):
     def await_user(self) -> None:
         """Asks nobody until something else is awaited: it is for the user to choose."""
 
+    def tell_fastest(self, cycles: int) -> None:  # noqa: B027  most have no use for it
+        """Before the search: so long the fastest calls of f0 took that are no outliers, without
+        timed calls inside. What is taken out for these leaves no less."""
+
     @abstractmethod
     def search(self, low: int, high: int) -> None:
         """From now on only calls of f0 of at least ``low`` cycles and less than ``high`` count, and
@@ -78,7 +84,8 @@ class Timing(ABC):
 
     @abstractmethod
     def apply(self, orders: Orders) -> None:
-        """Times what the orders name and nothing else; votes are counted anew."""
+        """Times what the orders name and nothing else; votes are counted anew. Where they name
+        nothing, calls of f0 alone are timed."""
 
     def fits(self, orders: Orders) -> bool:
         """Whether all that the orders name can be timed at one time."""
@@ -86,16 +93,13 @@ class Timing(ABC):
         return True
 
     @abstractmethod
-    def apply_again(self) -> None:
-        """The same orders once more, from the start."""
-
-    @abstractmethod
     def votes(self) -> dict[Fnode, Vote]:
-        """What was counted since the orders; learned callees join the ftree here."""
+        """What was counted since the orders, of all threads together: of f0 as well, and of each
+        node in the calls of f0 that were voted on. Learned callees join the ftree here."""
 
     def make_room(self, votes: Mapping[Fnode, Vote]) -> bool:
         """Makes room for more targets of indirect calls where that could change the decision.
-        True: it did, so the round is to begin again."""
+        True: it did, and has begun anew with what was ordered."""
         del votes
         return False
 
@@ -108,6 +112,11 @@ class Timing(ABC):
     @abstractmethod
     def probe_cost(self) -> int:
         """Cycles that a timed call adds to its caller; 0 where nobody has measured it."""
+
+    @property
+    def probe_doubt(self) -> int:
+        """By how many more cycles that may be at another time than it was measured at."""
+        return 0
 
     @abstractmethod
     def drop_open_calls(self) -> None:
@@ -147,8 +156,9 @@ class UserStops(ABC):
 
 
 class Summons:
-    """How a collector calls for the debugger while the program runs: here, by breakpoints alone,
-    and by a ``signal`` of the debuggee's where there is one."""
+    """How a collector calls for the debugger while the program runs: this one does not, as its
+    probes stop the program by themselves. A ``signal`` of the debuggee's makes it look, where there
+    is one."""
 
     def __init__(self, signal: int | None = None) -> None:
         self._signal = signal
@@ -170,6 +180,16 @@ class Summons:
     def signal(self) -> int | None:
         """A signal that makes the debugger look when a thread gets it. Any thread."""
         return self._signal
+
+    def take_interrupt(self) -> bool:
+        """At a stop for the user, whose Ctrl-C was heard though it waits in the program, which
+        blocks it: takes it out, as a debugger does with one that a thread gets; only then another
+        one is heard. Whether it could.
+
+        Raises:
+            TargetError: the program can make no system call now.
+        """
+        return False
 
 
 class LooksAhead(ABC):
@@ -222,7 +242,8 @@ class KeepsOps(ABC):
     def keep_ops(self, least: int, fast: tuple[int, int]) -> None:
         """From now on some ops are kept whole: calls of f0 inside the peak, and those that take
         from ``fast[0]`` to below ``fast[1]`` cycles (none where both are 0). Calls in them of at
-        least ``least`` cycles are kept one by one."""
+        least ``least`` cycles are kept one by one, of shorter ones there are sums. Of either kind
+        up to 32 are kept, by chance, and the slowest. Orders come behind it."""
 
     @abstractmethod
     def watch_waits(self) -> None:
@@ -230,7 +251,14 @@ class KeepsOps(ABC):
 
     @abstractmethod
     def kept_ops(self) -> KeptOps:
-        """The ops that were kept since the orders. Learned callees join the ftree here."""
+        """The ops that were kept since the orders: those of different orders are not compared.
+        Learned callees join the ftree here."""
+
+    def own_back(self, word: int) -> int | None:
+        """The program's own return address where ``word`` of a stack that was kept is one by which
+        a call comes back to a probe. The program stands still; where it is gone, there is none."""
+        del word
+        return None
 
 
 class SeesOpenCalls(ABC):

@@ -20,6 +20,7 @@ from darc.collectors.callees import Callees
 from darc.collectors.duties import Timing
 from darc.model.errors import TargetError
 from darc.model.ftree import Fnode, Function, Totals
+from darc.model.refusal import Refusal
 from darc.pads.installer import PadInstaller
 from darc.pads.patching import Patch
 from darc.search.contest import Vote, call_sites
@@ -111,6 +112,10 @@ class Instrumentation(Timing):
     def probe_cost(self) -> int:
         return self._tables.full_cost
 
+    @property
+    def probe_doubt(self) -> int:
+        return self._tables.cost_doubt
+
     def drop_open_calls(self) -> None:
         self._tables.begin_epoch()
 
@@ -119,9 +124,20 @@ class Instrumentation(Timing):
     def apply(self, orders: Orders) -> None:
         """Numbers the live nodes anew, and patches and restores call sites accordingly."""
         self._orders = orders
-        analysed = set(orders.analyse)
-        tracked = _tracked(orders)
         new = _Numbering({self._root: 0}, {self._root: self._installer.f0_back})
+        compared, waiting = self._number_all(new, orders)
+        self._waiting = waiting & set(orders.analyse)
+        self._backs = new.backs
+        analysis = [new.numbers[node] for node in orders.analyse if node in compared]
+        self._publish(new, analysis)
+        self._numbered = {number: node for node, number in new.numbers.items()}
+        self._lanes = new.lanes
+        self._number_count = len(new.rows)
+
+    def _number_all(self, new: _Numbering, orders: Orders) -> tuple[set[Fnode], set[Fnode]]:
+        """The nodes of the orders whose callees are compared, and those that wait, with all that is
+        below them, as there is no room for theirs."""
+        analysed, tracked = set(orders.analyse), orders.tracked
         compared: set[Fnode] = set()
         waiting: set[Fnode] = set()
         leading = sum(
@@ -144,23 +160,27 @@ class Instrumentation(Timing):
                 waiting.add(node)
                 continue
             first = len(new.rows)
-            for (site, children), width in zip(wanted, _narrowed(widths, room), strict=True):
-                if width:
-                    self._number(
-                        new, node, site=site, children=children, width=width, timed=node in analysed
-                    )
-                else:
-                    self._fail_for_room(node, site)
+            self._number_sites(new, node, wanted, _narrowed(widths, room), timed=node in analysed)
             if node in analysed:
                 new.adopt(node, first)
                 compared.add(node)
-        self._waiting = waiting & analysed
-        self._backs = new.backs
-        analysis = [new.numbers[node] for node in orders.analyse if node in compared]
-        self._publish(new, analysis)
-        self._numbered = {number: node for node, number in new.numbers.items()}
-        self._lanes = new.lanes
-        self._number_count = len(new.rows)
+        return compared, waiting
+
+    def _number_sites(
+        self,
+        new: _Numbering,
+        node: Fnode,
+        wanted: Sequence[tuple[Site, list[Fnode]]],
+        widths: Sequence[int],
+        *,
+        timed: bool,
+    ) -> None:
+        """Of a node, with as many numbers each; where that is none, it is told."""
+        for (site, children), width in zip(wanted, widths, strict=True):
+            if width:
+                self._number(new, node, site=site, children=children, width=width, timed=timed)
+            else:
+                self._fail_for_room(node, site)
 
     def _wanted(
         self, node: Fnode, orders: Orders, tracked: AbstractSet[Fnode]
@@ -172,7 +192,7 @@ class Instrumentation(Timing):
         return self._callees.by_site(child for child in node.children if child in tracked)
 
     def fits(self, orders: Orders) -> bool:
-        tracked = _tracked(orders)
+        tracked = orders.tracked
         needed = 1 + sum(
             sum(self._widths(self._wanted(node, orders, tracked), _is_whole(node, orders)))
             for node in tracked
@@ -180,6 +200,7 @@ class Instrumentation(Timing):
         return needed <= self._installer.max_nodes
 
     def apply_again(self) -> None:
+        """The same orders once more, from the start."""
         self.apply(self._orders)
 
     def ahead(self, nodes: Iterable[Fnode], levels: int) -> Iterator[None]:
@@ -286,8 +307,8 @@ class Instrumentation(Timing):
 
     def _prepare(self, site: Site, parent: int, node: Fnode) -> Patch | None:
         made = self._installer.prepare_site(site, parent)
-        if isinstance(made, str):
-            self._callees.fail(node, site, made)
+        if isinstance(made, Refusal):
+            self._callees.fail(node, site, made.why)
             return None
         if targets := self._callees.take_relearned(site):
             self._tables.sites.teach(made.index, targets)
@@ -379,8 +400,7 @@ class Instrumentation(Timing):
 
     def make_room(self, votes: Mapping[Fnode, Vote]) -> bool:
         """Where an indirect call has more targets than can be told apart, and those without a lane
-        may be what is looked for, those that never won make room. True: any did, so the round
-        is to begin again."""
+        may be what is looked for, those that never won make room."""
         made = False
         for node, sites in self._callees.with_indirect.items():
             most = max(_votes(votes, child) for child in node.children) if node.children else 0
@@ -390,6 +410,8 @@ class Instrumentation(Timing):
                 if others is None or not _votes(votes, others) * _LEAST_OF_BEST >= max(most, 1):
                     continue
                 made = self._make_room_at(site, votes) or made
+        if made:
+            self.apply_again()
         return made
 
     def _make_room_at(self, site: Site, votes: Mapping[Fnode, Vote]) -> bool:
@@ -414,11 +436,6 @@ def _votes(votes: Mapping[Fnode, Vote], node: Fnode) -> int:
 
 def _has_won(node: Fnode, votes: Mapping[Fnode, Vote]) -> bool:
     return node.root_cause or (node in votes and votes[node].votes > 0)
-
-
-def _tracked(orders: Orders) -> set[Fnode]:
-    """The nodes whose calls are followed."""
-    return {above for node in orders.analyse for above in node.route()}
 
 
 def _is_whole(node: Fnode, orders: Orders) -> bool:

@@ -8,6 +8,7 @@ from darc.agent.rows import KeptEvent, KeptMoment, KeptOp
 from darc.code.landmarks import Landmark
 from darc.collectors.instrumentation import Instrumentation
 from darc.model.ops import (
+    NOWHERE,
     By,
     Event,
     History,
@@ -174,7 +175,7 @@ class KeptReader:
                     is_release=True,
                     thread=one.next,
                     node=None,
-                    stack=Stack(0, 0, ()),
+                    stack=NOWHERE,
                     name=one.name,
                 )
                 found.append(event)

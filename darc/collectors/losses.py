@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 
 from darc.agent.memory import AgentMemory
+from darc.code.program import Program
+from darc.model.ftree import Function
 
 
 class Unmeasured(Enum):
@@ -20,6 +22,7 @@ class Unmeasured(Enum):
     INTERRUPTED_OPS = "interrupted_ops"
     UNSETTLED_CALLS = "unsettled_calls"
     LEFT_OPS = "left_ops"
+    OVERDRAWN_OPS = "overdrawn_ops"
     BLOCKS = "lost_blocks"
     MOVED = "lost_moved"
     TAILS = "lost_tails"
@@ -39,6 +42,8 @@ LOSSES = {
     "not known: it counts as the callers' (such calls decide only where most are)",
     Unmeasured.UNSETTLED_CALLS: "{calls} not counted: {they} came soon after stops, when all was "
     "done at once that had become due meanwhile",
+    Unmeasured.OVERDRAWN_OPS: "{calls} counted as long as the fastest before: probes inside seem "
+    "to have taken nearly all of {their} time",
     Unmeasured.LEFT_OPS: "{calls} not measured: {they} {were} left by a jump or an exception, or "
     "{frames} not in {place} as {they} returned (coroutines that share a stack)",
 }
@@ -77,6 +82,19 @@ class Losses:
     def __init__(self, texts: Mapping[Unmeasured, str]) -> None:
         self._texts = texts
         self._counts = dict.fromkeys(texts, 0)
+        self.out_of_reach: str | None = None
+        """Whose calls cannot be timed at all, in words, if there are any."""
+
+    def see_code(self, tables: AgentMemory, program: Program, f0: Function) -> None:
+        """Tells the agent whose calls are timed: those from ordinary code of the program; where
+        there is no room for all of it, from that next to ``f0``."""
+        code = program.patchable.ordinary_code()
+        self.out_of_reach = None
+        if lost := tables.set_code(code, f0.address):
+            self.out_of_reach = (
+                f"pads cannot time calls from {lost} of {len(code)} stretches of code, those far "
+                f"from {f0.name}"
+            )
 
     def count(self, tables: AgentMemory) -> None:
         """Takes over what the agent has counted since the last time."""

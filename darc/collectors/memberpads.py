@@ -18,6 +18,7 @@ from darc.model.errors import TargetError
 from darc.model.ftree import Fnode, Function
 from darc.model.functionset import making_text
 from darc.model.leftout import CALLED_OFF, NO_TIME, LeftOut
+from darc.model.refusal import Refusal
 from darc.pads.areas import Area
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
@@ -133,13 +134,20 @@ class MemberPads(MemberProbes):
             if area is not None:
                 self._pools.of(area, at, self.functions)
 
-    def add(self, functions: Sequence[Function], tell: Callable[[], None]) -> None:
-        """More, at a stop: these are made now, and each is told."""
+    def add(
+        self, functions: Sequence[Function], tell: Callable[[], None], until: float = math.inf
+    ) -> None:
+        """More, at a stop: these are made now, and each is told. Those that are not by ``until``,
+        on the monotonic clock, are left out, but for the first."""
         self._see_guards()
         first = len(self.functions)
         self.functions = (*self.functions, *functions)
         for number in range(first, len(self.functions)):
             tell()
+            if number > first and time.monotonic() >= until:
+                self.left_out[self.functions[number]] = NO_TIME
+                continue
+            self.left_out.pop(self.functions[number], None)  # there was no time for it before
             self.leave_out(number, self.make(number))
 
     def _see_guards(self) -> None:
@@ -155,8 +163,8 @@ class MemberPads(MemberProbes):
             return WATCHED
         try:
             code = self._debuggee.entry_code(program, function)
-            if isinstance(code, str):
-                return code
+            if isinstance(code, Refusal):
+                return code.why
             area = self._foothold.area_for(at, at + 1)
             if area is None:
                 return NO_ROOM

@@ -2,90 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from darc.collectors.duties import Counting
+from darc.collectors.callcount import CallCount
 from darc.collectors.hitclock import HitClock, Instant
 from darc.collectors.opencalls import OpenOp
 from darc.collectors.tally import Tally
-from darc.model.ftree import Fnode
 from darc.model.profile import Profile
 
 MAX_UNBINNED = 1000
 """Calls of f0 that are kept until it is known what a hit costs."""
 
-NEVER = 1 << 62
-"""So many calls are never seen."""
 
-
-class OpCount(Counting):
+class OpCount(CallCount):
     """Counts those of one analysis. Latencies are in cycles of ``hz``, by the ``clock``."""
 
     def __init__(self, clock: HitClock, resolution: int, hz: int, *, by_longest: bool) -> None:
+        super().__init__(resolution, hz, by_longest=by_longest)
         self._clock = clock
         self._resolution = resolution
-        self._hz = hz
-        self.tally = Tally(resolution, hz, by_longest=by_longest)
         self._unbinned: list[tuple[Instant, Instant]] = []
-        self.peak: tuple[int, int] | None = None
-        """Only calls of at least so many cycles, and less than so many, count and vote."""
-        self.analyse: Iterable[Fnode] = ()
-        """The fnodes whose callees vote."""
-        self.needed = NEVER
-        self._seen = 0
         self.ops = 0
         """All calls."""
-
-    @property
-    def hz(self) -> int:
-        return self._hz
-
-    @property
-    def seen(self) -> int:
-        return self._seen
-
-    @property
-    def voted(self) -> int:
-        return self.tally.voted
-
-    def await_calls(self, needed: int) -> None:
-        self.needed = needed
-
-    def await_in_peak(self, needed: int) -> None:
-        self._seen, self.needed = 0, needed
-
-    def await_more(self, needed: int) -> None:
-        self._seen, self.needed = self.voted, needed
-
-    def await_user(self) -> None:
-        self.needed = NEVER
-
-    def hurry(self) -> None:
-        self.needed = 0
-
-    def search(self, low: int, high: int) -> None:
-        self.peak = (low, high)
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether as many were seen as are needed."""
-        return self._seen >= self.needed
 
     def add(self, operation: OpenOp, now: Instant) -> bool:
         """A call of f0 is over. Whether it counts."""
         self.ops += 1
         begin = operation.begin
-        if self.peak is None:
-            self._unbinned.append((begin, now))
-            self._clock.observe(begin, now)
-            self._bin()
-        else:
-            low, high = self.peak
+        if self.peak is not None:
             latency = self._latency(begin, now)
             self.tally.add_call(latency)
-            if not low <= latency < high:
-                return False
-            self.tally.add_votes(self.analyse, operation.sums)
+            return self._vote(latency, operation.sums)
+        self._unbinned.append((begin, now))
+        self._clock.observe(begin, now)
+        self._bin()
         self._seen += 1
         return True
 

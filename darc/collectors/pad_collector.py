@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 from darc.agent import compiled
@@ -12,6 +13,7 @@ from darc.agent.damage import DAMAGED
 from darc.agent.layout import Room
 from darc.agent.memory import AgentMemory
 from darc.code.architecture import FunctionCode
+from darc.code.program import Program
 from darc.collectors.ahead import Ahead
 from darc.collectors.callees import Callees
 from darc.collectors.collector import Assignment, Collector, Remains
@@ -28,7 +30,12 @@ from darc.collectors.suspension import Suspension
 from darc.collectors.tablegrowth import TableGrowth
 from darc.collectors.wholeops import PadOps
 from darc.debuggee.debuggee import Debuggee
-from darc.model.errors import DarcError, PadsImpossibleError, TargetError, UnsupportedError
+from darc.model.errors import (
+    DarcError,
+    EntryImpossibleError,
+    PadsImpossibleError,
+    TargetError,
+)
 from darc.model.parameters import Loops, Probes
 from darc.pads.backend import BellOutcome
 from darc.pads.foothold import Foothold
@@ -40,6 +47,17 @@ WATCHED = "darc watches it itself"
 
 NO_PADS = "there can be none in what is debugged"
 """Why, of a debuggee that has no backend for them."""
+
+
+@dataclass(frozen=True)
+class _PadParts:
+    """What goes by the pads: all of it is there since these may be put into the program."""
+
+    installer: PadInstaller
+    timing: Instrumentation
+    looks: Ahead
+    doorbell: Doorbell
+    growth: TableGrowth
 
 
 class PadCollector(Collector):
@@ -78,13 +96,10 @@ class PadCollector(Collector):
         self._settling.stands(self._target.stopped_since)
         self._is_set_up = False
         self._alive = True
-        self.installer: PadInstaller
-        self._growth: TableGrowth
-        self._looks: Ahead
+        self._parts: _PadParts | None = None
         self._stands_in_agent = False
         """Whether the thread has stopped as it had asked for room, in the midst of the agent: not
         so at two stops in a row, where room is asked for all the time."""
-        self._doorbell: Doorbell
 
     @property
     def remains(self) -> Remains | None:
@@ -95,11 +110,16 @@ class PadCollector(Collector):
         """What its pads stand on."""
         return self._footing.foothold
 
-    def own_back(self, word: int) -> int | None:
-        foothold = self.foothold
-        with contextlib.suppress(TargetError):  # the program is gone
-            return None if foothold is None else foothold.own_back(word)
-        return None
+    @property
+    def _its(self) -> _PadParts:
+        """Since :meth:`install`."""
+        assert self._parts is not None
+        return self._parts
+
+    @property
+    def installer(self) -> PadInstaller:
+        """What is patched, since :meth:`install`."""
+        return self._its.installer
 
     @property
     def tables(self) -> AgentMemory:
@@ -121,13 +141,16 @@ class PadCollector(Collector):
         notes = self._check()
         debuggee.begin()
         foothold = self._footing.take(self._program, self._room(), self._parameters.resolution)
-        self._target.frames.show_pads(compiled.elf_file(), foothold.agent_base, foothold.caller)
+        self._target.frames.show_pads(
+            compiled.elf_file(), foothold.agent_base, foothold.placing.caller
+        )
         places = debuggee.landmarks
         self._take(foothold, PadInstaller(self._target, self._program, foothold, places))
         notes += foothold.free_stuck()
         notes += self._handlers.look(foothold)
         self._prepare(code)
-        notes += self.installer.guards.put() + self._tell_code()
+        notes += self.installer.guards.put()
+        self._losses.see_code(self.tables, self._program, self._root.function)
         self._backend.configure(self.tables, self._parameters, needed)
         self._enable()
         self._is_set_up = True
@@ -136,37 +159,27 @@ class PadCollector(Collector):
 
     def _take(self, foothold: Foothold, installer: PadInstaller) -> None:
         """They are there: so are the parts that go by what is put into the program."""
-        self.installer = installer
         self.callees = Callees(self._program, installer, self._note)
-        instrumentation = self.timing = Instrumentation(installer, self.callees, self._root)
-        self.ops = self.open_calls = PadOps(
-            self._target,
-            self._debuggee,
-            self._program,
-            installer=installer,
-            reader=KeptReader(installer, instrumentation),
-            note=self._note,
-            holds=foothold.holds,
-            f0=self._root.function.name,
-        )
-        self._looks = Ahead(
+        timing = self.timing = Instrumentation(installer, self.callees, self._root)
+        looks = self.ahead = Ahead(
             self._target,
             self._program,
             self._debuggee,
             foothold=foothold,
             installer=installer,
-            instrumentation=instrumentation,
+            instrumentation=timing,
             callees=self.callees,
             is_alive=lambda: self._alive,
         )
-        self._doorbell = Doorbell(
+        doorbell = self.summons = Doorbell(
             self._backend,
             installer,
             self._listener,
             self._handlers,
+            foothold=foothold,
             shares_clock=self._debuggee.shares_clock,
         )
-        self._growth = TableGrowth(
+        growth = TableGrowth(
             self._target,
             self._backend,
             foothold,
@@ -174,17 +187,27 @@ class PadCollector(Collector):
             forget_open=self._forget_open,
             note=self._note,
         )
+        self._parts = _PadParts(installer, timing, looks, doorbell, growth)
+        self.ops = self.open_calls = PadOps(
+            self._target,
+            self._debuggee,
+            self._program,
+            installer=installer,
+            reader=KeptReader(installer, timing),
+            note=self._note,
+            foothold=foothold,
+            f0=self._root.function.name,
+        )
         self.stops = PadStops(
             self._backend,
             foothold,
             installer,
             suspension=self._suspension,
             settling=self._settling,
-            ahead=self._looks,
-            doorbell=self._doorbell,
+            ahead=looks,
+            doorbell=doorbell,
             losses=self._losses,
         )
-        self.ahead, self.summons = self._looks, self._doorbell
         self.counting = PadCounting(self.tables, self._debuggee)
 
     def _forget_open(self) -> None:
@@ -202,20 +225,12 @@ class PadCollector(Collector):
         """Makes the pads of what is to be timed first.
 
         Raises:
-            UnsupportedError: there can be none.
+            EntryImpossibleError: there can be none.
         """
-        problem = WATCHED if self._is_watched(code.entry) else self.installer.prepare_f0(code)
+        is_watched = _is_watched(self._debuggee, self._program, code.entry)
+        problem = WATCHED if is_watched else self.installer.prepare_f0(code)
         if problem is not None:
-            danger = self._debuggee.danger_of_breakpoints()
-            raise UnsupportedError(
-                f"cannot time {self._spec}: {problem}; '--probes breakpoint' can, but stops the "
-                "program at every call" + ("" if danger is None else f", and {danger}")
-            )
-
-    def _is_watched(self, entry: int) -> bool:
-        """Whether a guard is to stand there that nothing can be timed without."""
-        places = self._debuggee.landmarks(self._program)
-        return any(at == entry and not kind.is_of_waits for kind, at, _ in places)
+            raise EntryImpossibleError(f"cannot time {self._spec}: {problem}")
 
     def _enable(self) -> None:
         """Lets the program lead there."""
@@ -242,8 +257,8 @@ class PadCollector(Collector):
         with contextlib.ExitStack() as last:
             last.callback(self._debuggee.leave)
             last.callback(self._target.memory.flush)  # what it undoes may be needed for that
-            with contextlib.suppress(AttributeError):  # nothing stands there yet
-                last.callback(self.installer.remove)
+            if self._parts is not None:
+                last.callback(self._parts.installer.remove)
             self._backend.disarm_bell()
 
     def gone(self) -> None:
@@ -269,25 +284,17 @@ class PadCollector(Collector):
     # ------------------------------------------------ what changes in the program
 
     def make_way(self) -> str | None:
-        self._looks.forget()
+        self._its.looks.forget()
         return self.installer.make_way()
 
     def modules_changed(self) -> list[str]:
         self._debuggee.refresh(self._program)
-        self._looks.forget()
+        self._its.looks.forget()
         if self.installer.guards.knows_waits:
             self.installer.guards.prepare_waits(self._debuggee.wait_landmarks)
-        return self.installer.guards.put() + self._tell_code()
-
-    def _tell_code(self) -> list[str]:
-        """Tells the agent whose calls of f0 are timed."""
-        code, f0 = self._program.patchable.ordinary_code(), self._root.function
-        if not (lost := self.tables.set_code(code, f0.address)):
-            return []
-        return [
-            f"calls from {lost} of {len(code)} stretches of code are not timed, those far from "
-            f"{f0.name}: '--probes breakpoint' times them"
-        ]
+        notes = self.installer.guards.put()
+        self._losses.see_code(self.tables, self._program, self._root.function)
+        return notes
 
     # ------------------------------------------------------------------ doorbell
 
@@ -300,20 +307,21 @@ class PadCollector(Collector):
             return BellOutcome(self._listener.vanished(why))
         if (why := self.damage()) is not None:
             return BellOutcome(self._listener.damaged(why))
-        self._looks.plan_anew()
+        doorbell = self._its.doorbell
+        self._its.looks.plan_anew()
         self._settling.stands(self.tables.bell_start if self.tables.bell else None)
-        self._doorbell.heard()
+        doorbell.heard()
         self._stands_in_agent = bool(self.tables.short_of) and not self._stands_in_agent
         if self.tables.short_of:
             self._losses.count(self.tables)
-            self._growth.make_more()  # by calls in the program: what is written is not to wait
+            self._its.growth.make_more()  # by calls in the program: what is written is not to wait
         with _no_garbage_collection(), self.installer.patcher.together():
             answer = self._answer()
         if self._alive:
             if answer.outcome is Outcome.CONTINUE:
                 self._settling.goes_on(self.tables)
-            self._doorbell.give_sign()  # as the monitor may not get to run while the program does
-            self._doorbell.answered()
+            doorbell.give_sign()  # as the monitor may not get to run while the program does
+            doorbell.answered()
         return answer
 
     def _answer(self) -> BellOutcome:
@@ -321,8 +329,10 @@ class PadCollector(Collector):
         if tables.exiting:
             listener.exits()
             return BellOutcome()
-        if tables.faults and (why := self._see_handlers()) is not None:
-            return BellOutcome(listener.give_up(f"{self._spec} is not timed any more: {why}"))
+        if tables.faults and self._handlers.change(tables):  # the program may have others now
+            self._its.looks.forget()
+            if (why := self._leave_faults()) is not None:
+                return BellOutcome(listener.give_up(f"{self._spec} is not timed any more: {why}"))
         if self.stops.paused and not tables.bell:
             if self._target.is_between_steps():
                 listener.before_resume()
@@ -333,26 +343,19 @@ class PadCollector(Collector):
             return BellOutcome()  # nobody is to see a stop there: who knocks does so again
         tables.begin_epoch()
         self._see_losses()
-        return self._doorbell.decide()
+        return self._its.doorbell.decide()
 
     def _see_losses(self) -> None:
         """Counts what the agent could not measure, and makes room."""
         self._losses.count(self.tables)
-        self._growth.keep_room()
-
-    def _see_handlers(self) -> str | None:
-        """The program may have other handlers of faults. A string says why f0 cannot be timed any
-        more."""
-        if not self._handlers.change(self.tables):
-            return None
-        self._looks.forget()
-        return self._leave_faults()
+        self._its.growth.keep_room()
 
     def _leave_faults(self) -> str | None:
-        """What may fault is executed in its place from now on; as :meth:`_see_handlers`."""
+        """What may fault is executed in its place from now on. A string says why f0 cannot be timed
+        any more."""
         why = self.installer.leave_faults()
         if why is None:
-            self.timing.apply_again()
+            self._its.timing.apply_again()
         return why
 
     def damage(self) -> str | None:
@@ -366,7 +369,7 @@ class PadCollector(Collector):
     def hits(self) -> tuple[int, float]:
         if not self._is_set_up:
             return 0, 0.0
-        return 0, self._doorbell.unheard_cycles / self.counting.hz
+        return 0, self._its.doorbell.unheard_cycles / self.counting.hz
 
     @property
     def unsettled_seconds(self) -> float:
@@ -376,8 +379,19 @@ class PadCollector(Collector):
     def cut_short(self) -> int:
         return self._suspension.cut_short
 
+    @property
+    def overdrawn(self) -> int:
+        return self._losses.count_of(Unmeasured.OVERDRAWN_OPS)
+
+    @property
+    def out_of_reach(self) -> str | None:
+        return self._losses.out_of_reach
+
     def losses(self) -> list[str]:
-        return self._losses.told(() if self._settling.is_much else (Unmeasured.UNSETTLED_CALLS,))
+        besides = {Unmeasured.OVERDRAWN_OPS}  # the profile tells of these, where they are many
+        if not self._settling.is_much:
+            besides.add(Unmeasured.UNSETTLED_CALLS)
+        return self._losses.told(besides)
 
     @property
     def generated(self) -> int:
@@ -388,6 +402,12 @@ class PadCollector(Collector):
             return []
         vanished = list(self.installer.patcher.vanished)
         return vanished_pads(vanished, self._debuggee.nature.puts_back)
+
+
+def _is_watched(debuggee: Debuggee, program: Program, entry: int) -> bool:
+    """Whether a guard is to stand there that nothing can be timed without."""
+    places = debuggee.landmarks(program)
+    return any(at == entry and not kind.is_of_waits for kind, at, _ in places)
 
 
 @contextlib.contextmanager

@@ -46,6 +46,9 @@ class PadCounting(Counting):
     def await_user(self) -> None:
         self._tables.set(needed=_NEVER, batch=64)
 
+    def tell_fastest(self, cycles: int) -> None:
+        self._tables.set(least_op=cycles)
+
     def search(self, low: int, high: int) -> None:
         self._tables.set(mode=1, peak_low=low, peak_high=high)
 

@@ -43,7 +43,7 @@ class PadStops(UserStops):
 
     def pause(self) -> None:
         self._losses.count(self._installer.tables)
-        passing, self._suspension.passing = self._suspension.passing, False
+        passing = self._suspension.take_passing()
         if not passing and self._suspension.lasts(self._installer):
             return  # the same stop once more
         self._ahead.forget()
@@ -69,7 +69,7 @@ class PadStops(UserStops):
 
     def _resume(self) -> list[str]:
         suspension, tables = self._suspension, self._installer.tables
-        passing, suspension.passing = suspension.passing, False
+        passing = suspension.take_passing()
         if not suspension.is_any and not self.paused:
             return []  # nothing was taken out, and no call is known to be under way
         if not suspension.lasts(self._installer):

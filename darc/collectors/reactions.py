@@ -60,8 +60,8 @@ class Reactions:
         self._sites = sites
         self._count = count
         self._decide = decide
-        self.is_watched: Callable[[int], bool]
-        """Whether the calls of f0 count that this thread begins; set before the first hit."""
+        self.is_watched: Callable[[int], bool] = lambda _thread: True
+        """Whether the calls of f0 count that this thread begins; see :meth:`watch`."""
         self._operations: dict[int, OpenOp] = {}
         """Of each strand, that which is under way."""
         self.unreturned = 0
@@ -73,6 +73,10 @@ class Reactions:
     def open(self) -> int:
         """How many calls of f0 are under way."""
         return len(self._operations)
+
+    def watch(self, is_watched: Callable[[int], bool]) -> None:
+        """Before the first hit: the calls of f0 count that threads begin of which this says so."""
+        self.is_watched = is_watched
 
     def is_inside(self, strand: int) -> bool:
         """Whether it executes a call of f0."""

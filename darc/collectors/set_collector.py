@@ -50,6 +50,10 @@ class SetCollector(PadCollector, TimesSets):
     # Calls that are under way at a stop are dropped, and counted where they return.
     _measures_over_stops = False
 
+    counting: SetCounting
+    pads: MemberPads
+    """Those of the functions, since :meth:`install` as well."""
+
     @classmethod
     def of(
         cls,
@@ -91,9 +95,6 @@ class SetCollector(PadCollector, TimesSets):
         self._runs = runs
         self._progress = progress
         self._is_in = False
-        self.pads: MemberPads
-        """Since :meth:`install`."""
-        self.counting: SetCounting
 
     def _take(self, foothold: Foothold, installer: PadInstaller) -> None:
         super()._take(foothold, installer)
@@ -102,7 +103,7 @@ class SetCollector(PadCollector, TimesSets):
             self._debuggee,
             foothold=foothold,
             installer=installer,
-            ahead=self._looks,
+            ahead=self._its.looks,
             functions=self._functions,
             tell=self._progress,
             is_called_off=self._target.screen.calls_off(),

@@ -131,7 +131,8 @@ class Suspended:
     def undo(self, target: Target, tables: AgentMemory) -> int:
         """Every patch is in place: so are the return addresses and the open calls again, later by
         the time that has gone by. How many calls had to be left out."""
-        changed = self._show_landings(target, tables)
+        with target.companions:
+            changed = self._show_landings(target, tables)
         if self.words is not None:
             tables.records.reopen(self.was.states)
         stood = clock.tsc_now() - self.was.since

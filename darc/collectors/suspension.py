@@ -79,6 +79,11 @@ class Suspension:
         self.passing = True
         self._suspended = None if was is None else Suspended.of(was, self._target, None)
 
+    def take_passing(self) -> bool:
+        """Whether the program was passing (:attr:`passing`): it does not any more."""
+        passing, self.passing = self.passing, False
+        return passing
+
     def _standstill(
         self, installer: PadInstaller, foothold: Foothold, *, closes: bool = True
     ) -> Standstill | None:

@@ -95,4 +95,7 @@ class TableGrowth:
 
     def _threads_inside(self) -> int:
         """How many threads stand in the agent or a pad."""
-        return sum(map(self._foothold.holds, self._target.threads.program_counters().values()))
+        with self._target.companions as beside:
+            counters = [*beside.program_counters().values()]
+        counters += self._target.threads.program_counters().values()
+        return sum(map(self._foothold.holds, counters))

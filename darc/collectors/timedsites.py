@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from darc.code.architecture import Site
 from darc.collectors.breakplaces import BreakPlaces, Timed
 from darc.collectors.callees import Callees
+from darc.collectors.routes import Routes, routes_of
 from darc.model.ftree import Fnode
 from darc.search.descent import Orders
 
@@ -31,7 +31,11 @@ class TimedSites:
 
     def apply(self, orders: Orders, ops: int) -> None:
         """Times what the orders name and nothing else, after ``ops`` calls of f0."""
-        wanted = self._wanted(orders)
+        wanted = {
+            address: routes
+            for address, routes in routes_of(orders, self._callees).items()
+            if address not in self._given_up
+        }
         for address, timed in list(self._sites.items()):
             if address not in wanted:
                 self._forget(timed)
@@ -40,27 +44,8 @@ class TimedSites:
         self._places.set_all()
         self._used.update(self._sites)
 
-    def _wanted(self, orders: Orders) -> dict[int, tuple[Site, dict[Fnode, Fnode | None]]]:
-        """The call sites to time, and which fnodes meet at each."""
-        analysed = set(orders.analyse)
-        tracked = {above for node in orders.analyse for above in node.route()}
-        found: dict[int, tuple[Site, dict[Fnode, Fnode | None]]] = {}
-        for node in sorted(tracked, key=lambda n: (n.depth, n.path)):
-            if node in analysed:
-                wanted = self._callees.wanted(
-                    *(node, orders.batches.get(node)), is_exact=node in orders.exact
-                )
-            else:
-                wanted = self._callees.by_site(c for c in node.children if c in tracked)
-            for site, children in wanted:
-                if site.address not in self._given_up:
-                    direct = site.target is not None
-                    routes = found.setdefault(site.address, (site, {}))[1]
-                    routes[node] = children[0] if direct else None
-        return found
-
-    def _time(self, address: int, wanted: tuple[Site, dict[Fnode, Fnode | None]], ops: int) -> None:
-        site, routes = wanted
+    def _time(self, address: int, routes: Routes, ops: int) -> None:
+        site = routes.site
         timed = self._sites.get(address)
         if timed is None:
             timed = self._sites[address] = Timed(site)
@@ -68,7 +53,7 @@ class TimedSites:
             self._places.at(address).site = timed
             if not site.kind.is_tail:
                 self._places.at(site.back).returns.append(timed)
-        timed.routes = routes
+        timed.routes = routes.callees
         for place in (self._places.at(address), self._places.at(site.back)):
             place.hits, place.since = 0, ops
 

@@ -10,6 +10,8 @@ members of each level take the place of those of the one before.
 from __future__ import annotations
 
 import functools
+import math
+import time
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
@@ -35,6 +37,10 @@ MOST_WALKED = 1000
 
 _PER_LEVEL = 200
 
+_PART_OF_TIME = 0.25
+"""Of the time that all may take (``--time``, ``max-time``): what the pads of a level take at most.
+On a busy machine they take as long as the windows."""
+
 _TOO_MANY = LeftOut("there are too many functions on the way", LeftOutFor.NUMBER)
 
 
@@ -43,6 +49,8 @@ class WalkCollector(SetCollector, Walks):
 
     # Callers and callees would not count alike, and shares of time are asked for here.
     _leaves_herds_out = False
+
+    windows: Windows
 
     @classmethod
     def below(cls, *, goes_below: bool) -> Way:
@@ -64,10 +72,6 @@ class WalkCollector(SetCollector, Walks):
         self.doing = "looks at the threads' stacks"
         """How far the walk is, for whoever waits."""
         self._free = self._idle = 0
-        self.windows: Windows
-        """Since :meth:`install`: what was counted in each window,"""
-        self.stacks: Stacks
-        """and where the threads stand."""
 
     def _take(self, foothold: Foothold, installer: PadInstaller) -> None:
         super()._take(foothold, installer)
@@ -133,10 +137,15 @@ class WalkCollector(SetCollector, Walks):
         chosen = callees[: min(_PER_LEVEL, room)]
         for function in callees[len(chosen) :]:
             self.pads.left_out[function] = _TOO_MANY
-        self.pads.add(chosen, self._tell)
+        self.pads.add(chosen, self._tell, self._latest())
         stretches = [range(*part) for part in parts]
         self.tables.members.walk_from(stretches, self._free, self._idle, own)
         self._enable_members()
+
+    def _latest(self) -> float:
+        """When the pads of a level are to be made that is begun now, on the monotonic clock."""
+        limit = self._parameters.max_time
+        return math.inf if limit is None else time.monotonic() + limit * _PART_OF_TIME
 
     def _member(self, function: Function | None) -> int | None:
         """The number under which it is timed."""

@@ -61,6 +61,17 @@ def only_by(command: str, duty: type[object]) -> str:
     return f"'{command}' times functions by {able.plural} alone: '--probes {able.kind.value}'"
 
 
+def told_of_other(kind: Probes, debuggee: Debuggee) -> str:
+    """What follows upon a reason why probes of this ``kind`` cannot time a function of
+    ``debuggee``: which others can, and what they do to the program. Nothing where none can."""
+    other = for_the_rest(kind)
+    if other is None:
+        return ""
+    told, drawbacks = f"; '--probes {other.kind.value}' can", [other.drawback, other.risk(debuggee)]
+    known = [one for one in drawbacks if one is not None]
+    return f"{told}, but {', and '.join(known)}" if known else told
+
+
 def way_instead(
     first: Way, others: Sequence[Way], why: str, debuggee: Debuggee, spec: str
 ) -> tuple[Way, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
 
@@ -16,7 +17,9 @@ from darc.debuggee import clock
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.holds import Scheduled
 from darc.debuggee.standing import Stands
+from darc.model.errors import TargetError
 from darc.model.ops import Event, KeptOps
+from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
 from darc.target.target import Target
 
@@ -33,17 +36,17 @@ class PadOps(KeepsOps, SeesOpenCalls):
         installer: PadInstaller,
         reader: KeptReader,
         note: Callable[[str], None],
-        holds: Callable[[int], bool],
+        foothold: Foothold,
         f0: str,
     ) -> None:
-        """``holds`` tells whether an address is in a pad; ``f0`` is what that is called."""
+        """``foothold`` is what the pads stand on; ``f0`` is what that is called."""
         self._target = target
         self._debuggee = debuggee
         self._program = program
         self._installer = installer
         self._reader = reader
         self._note = note
-        self._holds = holds
+        self._foothold = foothold
         self._f0 = f0
         self._stands = Stands(target, debuggee, program)
         self._sees_waits = False
@@ -81,6 +84,11 @@ class PadOps(KeepsOps, SeesOpenCalls):
             sees_wake_ups=guards.has(Landmark.WAKE),
         )
 
+    def own_back(self, word: int) -> int | None:
+        with contextlib.suppress(TargetError):  # the program is gone
+            return self._foothold.own_back(word)
+        return None
+
     def _why_no_waits(self) -> str | None:
         why = self._debuggee.why_no_waits(self._program)
         return why if why is not None or self._sees_waits else self._debuggee.unseen_waits
@@ -107,7 +115,7 @@ class PadOps(KeepsOps, SeesOpenCalls):
         thread = self._debuggee.thread_called(call.thread)
         if thread is None:
             return False
-        return self._holds(self._target.threads.read_register(thread, PROGRAM_COUNTER))
+        return self._foothold.holds(self._target.threads.read_register(thread, PROGRAM_COUNTER))
 
     def waits_for(self, call: Running) -> Event | None:
         assert isinstance(call.key, RunningOp)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from signal import SIGCHLD, SIGCONT
 
@@ -68,81 +70,123 @@ def check_runtimes(program: Program) -> None:
 
 
 def clean_up_after_another(
-    target: Target, program: Program, pid: int, *, unmap: bool = True
+    target: Target, program: Program, pid: int, *, own: journal.ProcessJournal, unmap: bool = True
 ) -> list[str]:
     """Takes out what a debugger that was killed left in this process, by what is noted in it and
-    outside of it, and gives its memory back; tells of it.
+    outside of it, and gives its memory back; tells of it. ``own`` is this debugger's journal.
 
     Raises:
         UnsupportedError: it was one of another version, and nothing is noted outside.
     """
     noted = journal.left(pid)
     stopped = target.is_stopped_for_all()  # before anything runs for darc
-    restored, rang = 0, False
-    agents: list[LeftBehind] = []
-    waiting: list[int] = []
-    comes_back = False
-    notes = []
     with procfs.MemoryFile(pid) as memory:
-        try:
-            for left in left_behind(target, memory, procfs.regions(pid)):
-                rang = rang or bool(left.tables.bell)
-                retire = partial(left.retire, target, memory, pid)
-                restored += clean_up(
-                    target, left.tables, is_pad=left.is_pad, own_back=left.own_back, retire=retire
-                )
-                agents.append(left)
-        except (TargetError, UnsupportedError):
-            if noted is None:
-                raise
-        if noted is not None:
-            comes_back = _handlers_in(target, memory, pid, noted)
-            waiting = _let_out(target, noted)
-            restored += _put_back(target, noted)
-        if restored:
+        left = _take_out(target, memory, pid, noted)
+        if left.restored:
             program.forget_code()
-            notes.append(taken_out(restored, "program"))
-        if waiting:
-            listed = ", ".join(map(str, waiting))
-            notes.append(
-                f"thread {listed} is on its way through code of an earlier debugger's: let the "
-                "program go on for a moment, then type 'darc stop'"
-            )
-        if comes_back:
-            notes.append(
-                "a signal's handler comes back to code of an earlier debugger's: let the program "
-                "go on for a moment, then type 'darc stop'"
-            )
-        if noted is not None and (noted.stood or rang) and not noted.went_on:
-            target.journal.open()  # until it goes on, the next debugger is to know
-            target.wake()
-            if stopped:  # else it has gone on long since
-                notes.append(
-                    "an earlier debugger ended while it had stopped the program: it goes on now"
-                )
-        elif stopped:
-            notes.append(
-                "the program was stopped already, which may be meant: when the debugger has let it "
-                f"go, 'kill -CONT {pid}' lets it go on"
-            )
+        notes = [*_told_of(left)]
+        notes += _let_go_on(target, pid, noted, own=own, rang=left.rang, stopped=stopped)
         # Tables alone tell of none that was killed: a clean end leaves them, too.
         is_known = noted is not None and not noted.went_on
         notes += _let_children_go(pid, is_known=is_known)
-        if waiting or comes_back:
+        if left.waiting or left.comes_back:
             return notes
         if noted is not None:  # before what is noted as mapped is not any more
             noted.remove()
-            target.journal = journal.ProcessJournal(pid, required=target.outlives_debugger)
+            own.begin_anew()
         if unmap:
-            give_back(
-                agents,
-                references_of(agents, target, memory=memory, program=program, pid=pid),
-                target,
-                pid,
-            )
+            agents = left.agents
+            used = references_of(agents, target, memory=memory, program=program, pid=pid)
+            give_back(agents, used, target, pid)
             if noted is not None:
-                give_back_noted(target, memory, program=program, pid=pid, noted=noted.mapped)
+                give_back_noted(
+                    target,
+                    memory,
+                    program=program,
+                    pid=pid,
+                    noted=noted.mapped,
+                    leaving=noted.leaving,
+                )
     return notes
+
+
+@dataclass
+class _TakenOut:
+    """What an earlier debugger had left, as far as it is out."""
+
+    restored: int = 0
+    """Places in the program's code."""
+    rang: bool = False
+    """Whether an agent had asked for a stop."""
+    agents: list[LeftBehind] = field(default_factory=list)
+    waiting: Sequence[int] = ()
+    """Threads that have to leave borrowed code by themselves."""
+    comes_back: bool = False
+    """Whether a signal's handler comes back there."""
+
+
+def _take_out(
+    target: Target, memory: procfs.MemoryFile, pid: int, noted: journal.Left | None
+) -> _TakenOut:
+    """By the tables in the program, and by what was noted outside of it."""
+    found = _TakenOut()
+    try:
+        for left in left_behind(target, memory, procfs.regions(pid)):
+            found.rang = found.rang or bool(left.tables.bell)
+            retire = partial(left.retire, target, memory, pid)
+            found.restored += clean_up(
+                target, left.tables, is_pad=left.is_pad, own_back=left.own_back, retire=retire
+            )
+            found.agents.append(left)
+    except (TargetError, UnsupportedError):
+        if noted is None:
+            raise
+    if noted is not None:
+        found.comes_back = _handlers_in(target, memory, pid, noted)
+        found.waiting = _let_out(target, noted)
+        found.restored += _put_back(target, noted)
+    return found
+
+
+def _told_of(found: _TakenOut) -> Iterator[str]:
+    """What the user should know of what was taken out, and of what could not be."""
+    if found.restored:
+        yield taken_out(found.restored, "program")
+    if found.waiting:
+        listed = ", ".join(map(str, found.waiting))
+        yield (
+            f"thread {listed} is on its way through code of an earlier debugger's: let the "
+            "program go on for a moment, then type 'darc stop'"
+        )
+    if found.comes_back:
+        yield (
+            "a signal's handler comes back to code of an earlier debugger's: let the program "
+            "go on for a moment, then type 'darc stop'"
+        )
+
+
+def _let_go_on(
+    target: Target,
+    pid: int,
+    noted: journal.Left | None,
+    *,
+    own: journal.ProcessJournal,
+    rang: bool,
+    stopped: bool,
+) -> Iterator[str]:
+    """Lets a program go on that a debugger was killed in while it had stopped it, where an agent
+    had rung or that is noted; tells of it, if it was ``stopped`` still, and of one that somebody
+    else may have stopped."""
+    if noted is not None and (noted.stood or rang) and not noted.went_on:
+        own.open()  # until it goes on, the next debugger is to know
+        target.wake()
+        if stopped:  # else it has gone on long since
+            yield "an earlier debugger ended while it had stopped the program: it goes on now"
+    elif stopped:
+        yield (
+            "the program was stopped already, which may be meant: when the debugger has let it "
+            f"go, 'kill -CONT {pid}' lets it go on"
+        )
 
 
 def _let_children_go(pid: int, *, is_known: bool) -> list[str]:

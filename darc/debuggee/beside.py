@@ -12,10 +12,11 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from darc.code.processor import BREAKPOINT, branch_target, instructions
 from darc.debuggee import journal, procfs
+from darc.debuggee.companions import StillCompanions
 from darc.model.errors import TargetError
 from darc.target import living
 from darc.target.target import Place, Region
@@ -38,8 +39,13 @@ def put_back(pid: int) -> bool:
     noted = journal.left(pid)
     if noted is None or not noted.places or noted.passages:
         return False
-    places = list(noted.places)
-    counters = [pc for pc in map(procfs.program_counter, procfs.threads(pid)) if pc is not None]
+    with StillCompanions(pid) as companions:
+        own = [pc for pc in map(procfs.program_counter, procfs.threads(pid)) if pc is not None]
+        counters = [*companions.program_counters().values(), *own]
+        return _is_put_back(pid, list(noted.places), counters)
+
+
+def _is_put_back(pid: int, places: Sequence[Place], counters: Sequence[int]) -> bool:
     with procfs.MemoryFile(pid) as memory:
         changed = [place for place in reversed(places) if _is_changed(place, memory)]
         relays = set(map(_leads_to, changed))  # what stands there is darc's alone

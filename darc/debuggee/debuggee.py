@@ -24,12 +24,16 @@ from darc.debuggee.duties import (
 from darc.debuggee.nature import Nature
 from darc.model.parameters import Parameters
 from darc.pads.backend import PadBackend
+from darc.target.target import Journal
 
 
 class Debuggee(
     Clocked, HasCode, TellsWaits, TellsOfThreads, TakesBreakpoints, SeenBeside, CanBeStopped
 ):
     """One process or kernel that a debugger has stopped."""
+
+    journal = Journal()
+    """Where its changes are noted before they are made."""
 
     @property
     @abstractmethod

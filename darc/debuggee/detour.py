@@ -22,6 +22,7 @@ from darc.code.architecture import Call, Detour, Ringer
 from darc.code.frame_rule import WORD
 from darc.code.processor import DETOURS
 from darc.code.system_calls import SystemCall
+from darc.debuggee.mapflags import mmap_arguments
 from darc.model.errors import TargetError
 from darc.target.memory import Read
 from darc.target.target import Region
@@ -133,7 +134,7 @@ def call_function(run: Callable[[Call], int], address: int, arguments: Sequence[
     Raises:
         TargetError: there is no memory for that, or it does not come back.
     """
-    base = run(Call(SystemCall.MMAP, (0, _STACK_SIZE, 3, 0x22, WORD, 0)))  # private, anonymous
+    base = run(Call(SystemCall.MMAP, mmap_arguments(_STACK_SIZE)))
     if base >> 63:
         raise TargetError(f"the program may not map memory (error {WORD + 1 - base})")
     try:

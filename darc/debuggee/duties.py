@@ -27,7 +27,17 @@ from darc.debuggee.quota import Quota
 from darc.debuggee.switchwatch import OffWatch
 from darc.model.ftree import Function
 from darc.model.parameters import Parameters
+from darc.model.refusal import Refusal
 from darc.target.outcome import Outcome
+
+FAR_MORE = 2
+"""How many times what cannot be told apart a call takes at least whose cause is, where hits slow
+down what comes behind them: calls of microseconds were seen to take twice as much at most."""
+
+
+def milliseconds(seconds: float) -> str:
+    """For the user."""
+    return f"{1000 * seconds:.0f} ms"
 
 
 class Clocked(ABC):
@@ -90,8 +100,8 @@ class HasCode(ABC):
             UnsupportedError: it cannot be timed.
         """
 
-    def entry_code(self, program: Program, function: Function) -> FunctionCode | str:
-        """The code of a function of a set, as far as a pad at its entry needs it; a string says why
+    def entry_code(self, program: Program, function: Function) -> FunctionCode | Refusal:
+        """The code of a function of a set, as far as a pad at its entry needs it, or why
         none can stand there."""
         why = why_notrace(program, function) or entered_otherwise(program, function)
         if why is None and is_label(program, function.address):
@@ -99,9 +109,9 @@ class HasCode(ABC):
         if why is None and program.live.is_rewritten(function.address, PATCH_REACH):
             why = "the program has changed its first bytes, and may do so again"
         if why is not None:
-            return why
+            return Refusal(why)
         code = program.function(function.address)
-        return code if code.ranges else "its code cannot be read"
+        return code if code.ranges else Refusal("its code cannot be read")
 
     tells_interrupts = False
     """Whether calls that interrupts make are told from those of threads."""
@@ -215,14 +225,14 @@ class TakesBreakpoints(ABC):
     others, which matters where nothing but a clock tells."""
 
     @property
-    def breakpoints_blur(self) -> str:
-        """About what latencies cannot be told apart where breakpoints collect, for the user."""
-        return "1 ms"
+    def breakpoints_blur(self) -> float:
+        """Seconds: about what latencies cannot be told apart where breakpoints collect."""
+        return 1e-3
 
     @property
     def breakpoints_doubt(self) -> str | None:
         """Why causes that breakpoints have found may be wrong here, for the user; ``None``: they
-        are as good as others."""
+        are as good as others. They are so of calls that take :data:`FAR_MORE` times the blur."""
         return None
 
     @abstractmethod

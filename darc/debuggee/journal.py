@@ -25,7 +25,7 @@ from pathlib import Path
 
 from darc.code.processor import BREAKPOINT
 from darc.model.errors import TargetError, UnsupportedError
-from darc.target.target import Journal, Passage, Place
+from darc.target.target import Journal, Passage, Place, Target
 
 _BREAKPOINT = BREAKPOINT[0]
 _SIZE_LIMIT = 1 << 26
@@ -50,6 +50,9 @@ class Left:
     """By their addresses."""
     mapped: set[range] = field(default_factory=set)
     """Memory that was mapped for darc."""
+    leaving: set[range] = field(default_factory=set)
+    """That of it which the debugger was about to unmap when it ended: it may be the program's own
+    by now."""
     stood: bool = False
     """Whether that debugger had stopped the program."""
     went_on: bool = False
@@ -73,6 +76,9 @@ class ProcessJournal(Journal):
         self._is_required = required
         self._folders = folders
         self._name = name_of(pid)
+        self._begin()
+
+    def _begin(self) -> None:
         self._file: Path | None = None
         self._descriptor = -1
         self._written = bytearray()
@@ -85,6 +91,16 @@ class ProcessJournal(Journal):
         self._stood: bool | None = None
         self._is_anothers_stop = False
         """Whether somebody else has stopped the program, and it has not gone on since."""
+
+    def is_of(self, pid: int) -> bool:
+        """Whether it is that of the process which has this id now."""
+        return self.pid == pid and self._name == name_of(pid)
+
+    def begin_anew(self) -> None:
+        """Its file was removed with those of others: nothing that stood there is left."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._begin()
 
     def open(self, *, stopped_by_another: bool = False) -> None:
         self._is_open = True
@@ -129,6 +145,9 @@ class ProcessJournal(Journal):
         self._tidy()
 
     def unmaps(self, place: range) -> None:
+        self._write({"leaves": [place.start, place.stop]})
+
+    def unmapped(self, place: range) -> None:
         self._write({"unmaps": [place.start, place.stop]})
         self._tidy()
 
@@ -211,6 +230,20 @@ class ProcessJournal(Journal):
             self._descriptor, self._file = descriptor, folder / self._name
             return
         raise OSError(_why_nowhere(refused))
+
+
+def journal_of(target: Target, pid: int) -> ProcessJournal:
+    """That of a process of the debugger's, which begins where the process has none.
+
+    Raises:
+        TargetError: the process is gone.
+    """
+    known = target.journals.of(pid)
+    if isinstance(known, ProcessJournal) and known.is_of(pid):
+        return known
+    made = ProcessJournal(pid, required=target.outlives_debugger)
+    target.journals.keep(pid, made)
+    return made
 
 
 def _why_nowhere(refused: Mapping[Path, str]) -> str:
@@ -382,9 +415,13 @@ def parse(data: bytes) -> Left:
                 left.passages.pop(last, None)
             elif "maps" in record:
                 left.mapped.add(_range(record["maps"]))
+                left.leaving.discard(_range(record["maps"]))
+            elif "leaves" in record:
+                left.leaving.add(_range(record["leaves"]))
             elif "unmaps" in record:
                 gone = _range(record["unmaps"])
                 left.mapped = {p for p in left.mapped if not _overlap(p, gone)}
+                left.leaving = {p for p in left.leaving if not _overlap(p, gone)}
             elif "debugger" in record:
                 left.went_on = False
             elif "stands" in record:
@@ -418,6 +455,7 @@ def left(pid: int, folders: Sequence[Path] | None = None) -> Left | None:
             found.places.update(one.places)
             found.passages.update(one.passages)
             found.mapped |= one.mapped
+            found.leaving |= one.leaving
             found.stood = found.stood or one.stood
             found.went_on = found.went_on and one.went_on
         found.files.append(folder / name)

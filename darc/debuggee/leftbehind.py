@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 
@@ -256,14 +257,21 @@ def _let_go(target: Target, places: Iterable[range], kept: Sequence[range]) -> N
         for part in without(place, kept):
             if target.system_call(SystemCall.MUNMAP, (part.start, len(part))) is None:
                 return  # the program may be killed for it
+        target.journal.unmapped(place)
 
 
 def give_back_noted(
-    target: Target, memory: MemoryFile, program: Program, pid: int, noted: Iterable[range]
+    target: Target,
+    memory: MemoryFile,
+    program: Program,
+    pid: int,
+    noted: Iterable[range],
+    leaving: AbstractSet[range] = frozenset(),
 ) -> None:
-    """Unmaps what a debugger had mapped and not used yet, as its journal says. By now it may be
-    something else: darc's is a mapping of its own, and there is nothing in it, or it bears the
-    mark and nothing leads to it."""
+    """Unmaps what a debugger had mapped and not used yet, as its journal says, or was about to
+    unmap (``leaving``). By now it may be something else: darc's is a mapping of its own, and there
+    is nothing in it, or it bears the mark and nothing leads to it. Of what it was about to unmap
+    the mark alone tells that it is darc's still."""
     mapped, noted = regions(pid), list(noted)
     for place in () if target.dispatches else noted:
         inside = [r for r in mapped if r.start < place.stop and place.start < r.end]
@@ -274,7 +282,8 @@ def give_back_noted(
         with contextlib.suppress(DarcError):
             used = list(own_pages(pid, [place]))
             is_empty = not any(any(memory.read(part.start, len(part))) for part in used)
-            if not is_empty and memory.read(place.start, len(MARK)) != MARK:
+            is_doubtful = not is_empty or place in leaving
+            if is_doubtful and memory.read(place.start, len(MARK)) != MARK:
                 continue
             found: frozenset[int] | None = frozenset()
             if not is_empty:  # a thread may be on its way there, behind a handler of a signal

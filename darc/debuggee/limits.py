@@ -7,6 +7,7 @@ with breakpoints, or refuses, where that is not free.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,12 +55,12 @@ def problem(pid: int, need: Need) -> str | None:
 
 def refused(error: int) -> str:
     """What the kernel means by refusing to map memory with this error number."""
-    if error == 11:
+    if error == errno.EAGAIN:
         return (
             "the program locks its memory (mlockall) and is at its limit of locked memory: raise "
             "it (ulimit -l)"
         )
-    if error == 12:
+    if error == errno.ENOMEM:
         return f"the program is at a limit of its memory: {_WHAT_TO_DO}"
     return f"the program may not map memory (error {error})"
 

@@ -6,24 +6,21 @@ It is anonymous, and ends with the process.
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Callable, Sequence
 
-from darc.code.processor import system_call_function
 from darc.code.program import Program
 from darc.code.system_calls import SystemCall
 from darc.debuggee import limits
+from darc.debuggee.borrowing import borrowed
 from darc.debuggee.detour import DispatchedError
-from darc.debuggee.gaps import without
-from darc.debuggee.procfs import MemoryFile, is_locked
+from darc.debuggee.gaps import far_from_all, without
+from darc.debuggee.mapflags import CODE, DATA, Access, Advice, MapFlag, mmap_arguments
+from darc.debuggee.procfs import MemoryFile, is_locked, regions
 from darc.debuggee.seccomp import may_forbid
 from darc.model.errors import PadsImpossibleError, TargetError
-from darc.target.target import Place, Target
+from darc.target.target import Target
 
-_PROT_NONE, _PROT_READ, _PROT_WRITE, _PROT_EXEC = 0, 1, 2, 4
-_MAP_PRIVATE, _MAP_ANONYMOUS, _MAP_NORESERVE = 2, 0x20, 0x4000
-_MAP_FIXED_NOREPLACE = 0x100000
-_MADV_NOHUGEPAGE, _MADV_WIPEONFORK = 15, 18
-_EEXIST = 17
 _ZEROS = bytes(1 << 20)
 
 _BOXED = "the program has entered a seccomp sandbox, which may kill it for mapping memory"
@@ -82,15 +79,9 @@ class Mappings:
             return made - (1 << 64) if made >= 1 << 63 else made
         if self.is_boxed:
             raise PadsImpossibleError(_BOXED)
-        place = self._borrowed_place()
-        code = system_call_function(number)
-        original = self._target.memory.read(place, len(code))
-        self._target.journal.patches([Place(place, original, code)])
-        self._target.memory.write(place, code)
-        try:
-            result = self._target.call(place, arguments)
-        finally:
-            self._target.memory.write(place, original)
+        memory, journal = self._target.memory, self._target.journal
+        with borrowed(memory, journal, self._borrowed_place(), number) as function:
+            result = self._target.call(function, arguments)
         return result - (1 << 64) if result >= 1 << 63 else result
 
     def _borrowed_place(self) -> int:
@@ -113,11 +104,11 @@ class Mappings:
         Raises:
             PadsImpossibleError: it may not be mapped.
         """
-        return self._map_at(place, size, _PROT_READ | _PROT_EXEC)
+        return self._map_at(place, size, CODE)
 
     def map_words(self, place: int, size: int) -> bool:
         """The same for what the program is to write, all zero."""
-        if not self._map_at(place, size, _PROT_READ | _PROT_WRITE):
+        if not self._map_at(place, size, DATA):
             return False
         self.populate(range(place, place + size))
         return True
@@ -129,24 +120,23 @@ class Mappings:
             PadsImpossibleError: there is none.
         """
         # Not to be used at first: memory that is locked as it is mapped would be used as a whole.
-        base = self._map(0, size, _PROT_NONE, _MAP_NORESERVE)
-        assert base is not None
+        base = self._map_far(size)
         error = self.make_writable(range(base, base + size))
         if error:
             self.unmap([range(base, base + size)])
             raise PadsImpossibleError(limits.refused(-error))
-        self.system_call(SystemCall.MADVISE, base, size, _MADV_NOHUGEPAGE)
+        self.system_call(SystemCall.MADVISE, base, size, int(Advice.NOHUGEPAGE))
         return base
 
     def make_writable(self, place: range) -> int:
         """The program may write there from now on, and execute nothing; else an error's number,
         below 0."""
-        access = _PROT_READ | _PROT_WRITE
-        return self.system_call(SystemCall.MPROTECT, place.start, len(place), access)
+        return self.system_call(SystemCall.MPROTECT, place.start, len(place), int(DATA))
 
     def wipe_in_children(self, place: range) -> int:
         """A child of the program finds it all zero; else an error's number, below 0."""
-        return self.system_call(SystemCall.MADVISE, place.start, len(place), _MADV_WIPEONFORK)
+        advice = int(Advice.WIPEONFORK)
+        return self.system_call(SystemCall.MADVISE, place.start, len(place), advice)
 
     def populate(self, fresh: range) -> None:
         """Writes into memory that is all zero and that nobody has used: the page faults happen now,
@@ -156,30 +146,47 @@ class Mappings:
                 self._memory.write(at, _ZEROS[: fresh.stop - at])
 
     def unmap(self, places: Sequence[range], kept: Sequence[range] = ()) -> None:
-        """These are given back, but for what is ``kept`` of them."""
+        """These are given back, but for what is ``kept`` of them. What the program has sealed
+        meanwhile (mseal(2)) stays mapped."""
         for place in places:
             self._target.journal.unmaps(place)
-            for part in without(place, kept):
-                self.system_call(SystemCall.MUNMAP, part.start, len(part))
+            parts = without(place, kept)
+            sealed = [one for one in parts if self._unmap(one) < 0]
+            self._target.journal.unmapped(place)
             self._mapped.remove((place.start, len(place)))
+            self.adopt(sealed)
+
+    def _unmap(self, part: range) -> int:
+        return self.system_call(SystemCall.MUNMAP, part.start, len(part))
 
     def unmap_all(self, kept: Sequence[range] = ()) -> None:
         """The same of all."""
         self.unmap([range(start, start + size) for start, size in self._mapped], kept)
 
-    def _map_at(self, place: int, size: int, access: int) -> bool:
-        return self._map(place, size, access, _MAP_FIXED_NOREPLACE) is not None
+    def _map_far(self, size: int) -> int:
+        """Where nothing of the program's grows; without such a place, where the kernel likes."""
+        place = far_from_all(regions(self._pid), size)
+        if place is not None:
+            flags = MapFlag.NORESERVE | MapFlag.FIXED_NOREPLACE
+            base = self._map(place, size, Access.NONE, flags)
+            if base is not None:
+                return base
+        base = self._map(0, size, Access.NONE, MapFlag.NORESERVE)
+        assert base is not None
+        return base
 
-    def _map(self, hint: int, size: int, protection: int, flags: int) -> int | None:
+    def _map_at(self, place: int, size: int, access: Access) -> bool:
+        return self._map(place, size, access, MapFlag.FIXED_NOREPLACE) is not None
+
+    def _map(self, hint: int, size: int, access: Access, flags: MapFlag) -> int | None:
         """Maps memory that is not locked, whatever the program has told the kernel of its own;
         ``None``: the place is taken.
 
         Raises:
             PadsImpossibleError: it may not.
         """
-        flags |= _MAP_PRIVATE | _MAP_ANONYMOUS
-        base = self.system_call(SystemCall.MMAP, hint, size, protection, flags, (1 << 64) - 1, 0)
-        if base == -_EEXIST:
+        base = self.system_call(SystemCall.MMAP, *mmap_arguments(size, access, flags, place=hint))
+        if base == -errno.EEXIST:
             return None
         if base < 0:
             raise PadsImpossibleError(limits.refused(-base))

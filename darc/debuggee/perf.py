@@ -38,9 +38,6 @@ _CLOCK_MONOTONIC_RAW = 4
 _ATTR = struct.Struct("<IIQQQQQ32xQIi32x")
 """perf_event_attr up to ``clockid``; all that is not named is 0."""
 
-_TRACEPOINT = 2
-_RAW, _REGS_USER, _STACK_USER = 1 << 10, 1 << 12, 1 << 13
-_BP_SP_IP = 1 << 6 | 1 << 7 | 1 << 8
 _SET_FILTER = 0x40082406
 
 _HEAD, _POINTERS = 1024, 16
@@ -65,16 +62,36 @@ _libc.mmap.argtypes = (
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 
 
-def _attributes(*, inherit: bool, only_threads: bool) -> bytes:
-    flags = _EXCLUDE_KERNEL | _SAMPLE_ID_ALL | _USE_CLOCKID | _CONTEXT_SWITCH
-    if inherit:
-        flags |= _INHERIT | (_INHERIT_THREAD if only_threads else 0)
-    else:
-        flags |= _TASK
-    # With the processor a record has 32 bytes, and none lies across the end of a page.
-    kind = _TID | _TIME | _CPU
-    size = _ATTR.size
-    return _ATTR.pack(_SOFTWARE, size, _DUMMY, 0, kind, 0, flags, 0, 0, _CLOCK_MONOTONIC_RAW)
+@dataclass(frozen=True)
+class PerfEvent:
+    """What the kernel is asked for."""
+
+    type: int = _SOFTWARE
+    config: int = _DUMMY
+    flags: int = 0
+    sample: int = 0
+    """What a record has, beside who it is of, when it was and on which processor."""
+    period: int = 0
+    registers: int = 0
+    """Which of the program's a record has, by bits,"""
+    stack: int = 0
+    """and how many bytes of its stack."""
+
+    def attributes(self, inherited: int = 0) -> bytes:
+        """The ``perf_event_attr``, with more flags that say by whom it is ``inherited``."""
+        # With the processor a record of a switch has 32 bytes, and none lies across the end of a
+        # page.
+        kind = _TID | _TIME | _CPU | self.sample
+        flags = _SAMPLE_ID_ALL | _USE_CLOCKID | self.flags | inherited
+        return _ATTR.pack(
+            *(self.type, _ATTR.size, self.config, self.period, kind, 0, flags),
+            *(self.registers, self.stack, _CLOCK_MONOTONIC_RAW),
+        )
+
+
+_SWITCHES = PerfEvent(flags=_EXCLUDE_KERNEL | _CONTEXT_SWITCH)
+_SWITCHES_AND_BIRTHS = PerfEvent(flags=_EXCLUDE_KERNEL | _CONTEXT_SWITCH | _TASK)
+_NAMES_AND_BIRTHS = PerfEvent(flags=_TASK | _COMM)
 
 
 def open_event(thread: int, processor: int = -1, *, inherit: bool = False) -> int:
@@ -85,17 +102,9 @@ def open_event(thread: int, processor: int = -1, *, inherit: bool = False) -> in
     Raises:
         OSError: the kernel refuses.
     """
-    for only_threads in (True, False):  # Linux before 5.13 has children of forks inherit it, too
-        attributes = _attributes(inherit=inherit, only_threads=only_threads)
-        fd = _libc.syscall(
-            *(SystemCall.PERF_EVENT_OPEN, attributes, thread, processor, -1, _FD_CLOEXEC)
-        )
-        number = ctypes.get_errno()
-        if fd >= 0:
-            return _raised(fd)
-        if not (inherit and number == errno.EINVAL):
-            break
-    raise OSError(number, os.strerror(number))
+    if inherit:
+        return open_inherited(_SWITCHES, thread, processor)
+    return _opened(_SWITCHES_AND_BIRTHS.attributes(), thread, processor)
 
 
 def open_takeovers(processor: int) -> int:
@@ -104,39 +113,43 @@ def open_takeovers(processor: int) -> int:
     Raises:
         OSError: the kernel refuses, as it does where this process is not privileged.
     """
-    return _open_dummy_on(processor, _EXCLUDE_KERNEL | _CONTEXT_SWITCH)
+    return open_on(_SWITCHES, processor)
 
 
 def open_namings(processor: int) -> int:
     """The same for who is made there, and what it is called. Raises: as that."""
-    return _open_dummy_on(processor, _TASK | _COMM)
+    return open_on(_NAMES_AND_BIRTHS, processor)
 
 
-def _open_dummy_on(processor: int, flags: int) -> int:
-    flags |= _SAMPLE_ID_ALL | _USE_CLOCKID
-    kind = _TID | _TIME | _CPU
-    head = (_SOFTWARE, _ATTR.size, _DUMMY, 0, kind, 0, flags, 0, 0)
-    return _opened_on(processor, _ATTR.pack(*head, _CLOCK_MONOTONIC_RAW))
-
-
-def open_wakings(tracepoint: int, processor: int, stack: int) -> int:
-    """A descriptor of the event that records who wakes threads on a processor, in whatever process:
-    the tracepoint ``sched_waking``, which has that number here, with ``stack`` bytes of the waker's
-    own stack.
+def open_on(event: PerfEvent, processor: int) -> int:
+    """A descriptor of that event of whatever runs on a processor.
 
     Raises:
-        OSError: the kernel refuses, as it does where this process is not privileged.
+        OSError: the kernel refuses.
     """
-    kind = _TID | _TIME | _CPU | _RAW | _REGS_USER | _STACK_USER
-    attributes = _ATTR.pack(
-        *(_TRACEPOINT, _ATTR.size, tracepoint, 1, kind, 0, _SAMPLE_ID_ALL | _USE_CLOCKID),
-        *(_BP_SP_IP, stack, _CLOCK_MONOTONIC_RAW),
+    return _opened(event.attributes(), -1, processor)
+
+
+def open_inherited(event: PerfEvent, thread: int, processor: int) -> int:
+    """A descriptor of that event on a processor, of a thread and of all that it will make, and they
+    theirs.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    try:
+        return _opened(event.attributes(_INHERIT | _INHERIT_THREAD), thread, processor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    # Linux before 5.13 has children of forks inherit it, too.
+    return _opened(event.attributes(_INHERIT), thread, processor)
+
+
+def _opened(attributes: bytes, thread: int, processor: int) -> int:
+    fd = _libc.syscall(
+        *(SystemCall.PERF_EVENT_OPEN, attributes, thread, processor, -1, _FD_CLOEXEC)
     )
-    return _opened_on(processor, attributes)
-
-
-def _opened_on(processor: int, attributes: bytes) -> int:
-    fd = _libc.syscall(*(SystemCall.PERF_EVENT_OPEN, attributes, -1, processor, -1, _FD_CLOEXEC))
     if fd < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -281,7 +294,7 @@ def processors() -> list[int]:
 
 # ------------------------------------------------------------------------ records
 
-_LOST, _NAMED, _BORN, _SAMPLE, _SWITCH = 2, 3, 7, 9, 14
+_LOST, _NAMED, _BORN, _SWITCH = 2, 3, 7, 14
 _MISC_OUT, _MISC_PREEMPTED = 1 << 13, 1 << 14
 
 _HEADER = struct.Struct("<IHH")
@@ -442,7 +455,7 @@ class Naming:
 
 def namings(data: bytes) -> Iterator[Naming]:
     """Those of a ring of :func:`open_namings`. What cannot be read is left out."""
-    for kind, record in _records(data):
+    for kind, record in records_of(data):
         if kind == _NAMED:
             process, thread = struct.unpack_from("<II", record, _HEADER.size)
             name = record[_HEADER.size + 8 : len(record) - _TRAILER.size].partition(b"\0")[0]
@@ -452,8 +465,9 @@ def namings(data: bytes) -> Iterator[Naming]:
             yield Naming(process, thread, made_by=(before, thread_before))
 
 
-def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Their kinds, and each as a whole."""
+def records_of(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The kinds of records that have an end as that of a switch, and each as a whole. What cannot
+    be read, and all behind it, is left out."""
     at = 0
     while len(data) - at >= _HEADER.size:
         kind, _misc, size = _HEADER.unpack_from(data, at)
@@ -461,62 +475,3 @@ def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
             return
         yield kind, data[at : at + size]
         at += size
-
-
-_WAKING = struct.Struct("<8xIIQQI")
-"""Header, process, thread, time, processor, and how long what the tracepoint tells is."""
-_TOLD = struct.Struct("<2xB21xi")
-"""Of the tracepoint ``sched_waking``: in what context, and who is woken."""
-_HARD, _SOFT = 1 << 3, 1 << 4
-_REGISTERS = struct.Struct("<QQQ")
-
-
-@dataclass(frozen=True)
-class Waking:
-    """A thread was woken."""
-
-    time: int
-    """In ns of CLOCK_MONOTONIC_RAW."""
-    woken: int
-    process: int
-    """Of the waker,"""
-    thread: int
-    """and its own id: in an interrupt, of whoever was interrupted."""
-    in_interrupt: bool
-    in_soft_interrupt: bool
-    frame: int
-    """The waker's rbp,"""
-    stack: int
-    """rsp"""
-    pc: int
-    """and rip, where it called the kernel; 0: it is one of the kernel's own."""
-    data: bytes
-    """Of its stack, from ``stack`` on."""
-
-
-def wakings(data: bytes) -> Iterator[Waking]:
-    """Those that :meth:`Ring.take` has taken out of a ring of :func:`open_wakings`. What cannot be
-    read is left out."""
-    for kind, record in _records(data):
-        if kind == _SAMPLE and (found := _waking(record)) is not None:
-            yield found
-
-
-def _waking(record: bytes) -> Waking | None:
-    try:
-        process, thread, time, _processor, size = _WAKING.unpack_from(record)
-        flags, woken = _TOLD.unpack_from(record, _WAKING.size)
-        at = _WAKING.size + size
-        (abi,) = struct.unpack_from("<Q", record, at)
-        registers, at = (0, 0, 0), at + 8
-        if abi:
-            registers, at = _REGISTERS.unpack_from(record, at), at + _REGISTERS.size
-        (room,) = struct.unpack_from("<Q", record, at)
-        used = struct.unpack_from("<Q", record, at + 8 + room)[0] if room else 0
-    except struct.error:
-        return None
-    stack = record[at + 8 : at + 8 + min(used, room)]
-    return Waking(
-        *(time, woken, process, thread, bool(flags & _HARD), bool(flags & _SOFT)),
-        *(registers[0], registers[1], registers[2], stack),
-    )

@@ -11,10 +11,11 @@ from darc.code.landmarks import Landmark, landmarks_of, wait_landmarks_of
 from darc.code.processor import BREAKPOINT, THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import admission, bell, clock, journal, procfs
+from darc.debuggee.companions import companions_of
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.guardian import Guardian
 from darc.debuggee.holds import Holds, Scheduled, scheduled
-from darc.debuggee.journal import ProcessJournal, is_darcs
+from darc.debuggee.journal import is_darcs, journal_of
 from darc.debuggee.nature import Nature
 from darc.debuggee.process_pads import NO_TASKS, ProcessPads
 from darc.debuggee.quota import Quota
@@ -49,9 +50,8 @@ class ProcessDebuggee(Debuggee):
             raise UsageError("darc needs a program on this machine: 'run' or 'attach' it first")
         self._target = target
         self._pid = pid
-        known = target.journal
-        if not isinstance(known, ProcessJournal) or known.pid != pid:  # also calls are noted there
-            target.journal = ProcessJournal(pid, required=target.outlives_debugger)
+        self.journal = journal_of(target, pid)
+        companions_of(target, pid)
         self._pads = ProcessPads(target, pid)
 
     @property
@@ -83,7 +83,8 @@ class ProcessDebuggee(Debuggee):
         return None
 
     def begin(self) -> None:
-        self._target.journal.open(stopped_by_another=self._is_stopped_by_another())
+        companions_of(self._target, self._pid).refuse_free()
+        self.journal.open(stopped_by_another=self._is_stopped_by_another())
 
     def leave(self, is_there: bool = True) -> None:
         def is_in(place: Place) -> bool:
@@ -93,7 +94,7 @@ class ProcessDebuggee(Debuggee):
                 return False  # its file was unloaded
             return is_darcs(place, live)
 
-        self._target.journal.close(is_in if is_there else lambda _: False)
+        self.journal.close(is_in if is_there else lambda _: False)
 
     def watch(self, parameters: Parameters) -> Callable[[int], bool]:
         if parameters.task is not None:

@@ -26,12 +26,11 @@ from darc.agent.layout import (
 from darc.agent.memory import AgentMemory
 from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
-from darc.code.system_calls import SystemCall
 from darc.debuggee import limits
+from darc.debuggee.answers import KernelAnswers
 from darc.debuggee.detour import DispatchedError, failed
 from darc.debuggee.frameholes import FrameHoles
 from darc.debuggee.gaps import gaps
-from darc.debuggee.handlers import Handler
 from darc.debuggee.landingpools import MOST_POOLS, LandingPools
 from darc.debuggee.leftbehind import (
     NO_LANDINGS,
@@ -61,6 +60,7 @@ from darc.debuggee.references import (
     with_called,
 )
 from darc.model.errors import DarcError, PadsImpossibleError, TargetError
+from darc.model.refusal import Refusal
 from darc.pads import processor as pads
 from darc.pads import returns
 from darc.pads.areas import Area, Placed
@@ -72,14 +72,12 @@ from darc.target.target import Target
 _AREA_UNIT = PAGE
 _PAD_BYTES = 104  # of one site, on average
 _LONGEST_PAD = 1024
-_SIGNAL_SET = 8  # bytes of a set of signals in the kernel
 _TOUCHED_PER_CONTEXT = 2 << 12
 _NO_MORE = "it is as large as it can be"
 
 _ID_PLACES = (0x2D0, 0x30)
 """Where a thread's id stands in what fs leads to: in glibc (struct pthread, since 2.4) and musl."""
 
-_PR_GET_TSC, _PR_TSC_SIGSEGV = 25, 2
 _NO_CLOCK = (
     "the program has made reading the time-stamp counter its end (prctl PR_SET_TSC), "
     "which pads would do"
@@ -117,9 +115,13 @@ class ProcessFoothold(Foothold):
         if after is not None and after._kept is not None:
             self._kept, after._kept = after._kept, None
             return len(self._kept)
+        with self._target.companions:
+            self._kept = self._give_back_earlier(None if patient else SEARCHED)
+        return len(self._kept)
+
+    def _give_back_earlier(self, most: int | None) -> Found:
         agents = left_behind(self._target, self.memory, regions(self.identity))
         others = [one for one in agents if not self._is_own(one)]
-        most = None if patient else SEARCHED
         found = references_of(
             others,
             self._target,
@@ -128,8 +130,7 @@ class ProcessFoothold(Foothold):
             pid=self.identity,
             most=most,
         )
-        self._kept = give_back(others, found, self._target, self.identity)
-        return len(self._kept)
+        return give_back(others, found, self._target, self.identity)
 
     def _is_own(self, agent: LeftBehind) -> bool:
         return any(map(self._mappings.begins, agent.areas))
@@ -172,9 +173,14 @@ class ProcessFoothold(Foothold):
         ]
         known, self._kept = self._kept, None
         if known is None or any(one.tables.control not in known for one in agents):
-            known = references_of(
-                agents, self._target, memory=self.memory, program=self._program, pid=self.identity
-            )
+            with self._target.companions:
+                known = references_of(
+                    agents,
+                    self._target,
+                    memory=self.memory,
+                    program=self._program,
+                    pid=self.identity,
+                )
         for left in agents:
             found = known[left.tables.control]
             if found is not None and self._take(left, found):
@@ -190,15 +196,15 @@ class ProcessFoothold(Foothold):
             return False  # it was killed before it had written that
         wide.insert(0, wide.pop(first))
         self.tables, self._layout = left.tables, left.tables.layout
-        self._areas = [Area(area.start, len(area), returns.SIZE) for area in wide]
+        self._areas.use(Area(area.start, len(area), returns.SIZE) for area in wide)
         self._use_agent(wide[0].start + returns.SIZE)
-        self._areas[0].fill(len(code))
+        self._areas.first.fill(len(code))
         for area in self._areas:
             area.keep_what_is_in()
         kept = [Placed(place, (), None, self._rows_in(place)) for place in self._around(found)]
-        self._keep(kept)
-        if not self._has_room():
-            self._areas = []
+        self.placing.keep(kept)
+        if not self.placing.has_room:
+            self._areas.use([])
             return False
         self._mappings.adopt([*left.areas, *self.tables.mappings])
         alive = {number for pad in kept for number in pad.rows}
@@ -244,10 +250,10 @@ class ProcessFoothold(Foothold):
             need = contexts_size(self._blob, size, room)
             touched = max(need // size * _TOUCHED_PER_CONTEXT, min(need, SOON_USED))
             base = self._map_tables(need, touched)
-            if not isinstance(base, str):
+            if not isinstance(base, Refusal):
                 self.tables.contexts.add(base, room)
                 return None
-            why, room = base, room // 2
+            why, room = base.why, room // 2
         return why
 
     def add_records(self, threads: int) -> str | None:
@@ -258,22 +264,22 @@ class ProcessFoothold(Foothold):
         before = tables.mappings
         size = sum(records_size(self._blob, room))
         base = self._map_tables(size, size)
-        if isinstance(base, str):
-            return base
+        if isinstance(base, Refusal):
+            return base.why
         tables.records.use(base, room)
         after = tables.mappings
         self._mappings.unmap([old for old in before if old not in after])
         return None
 
-    def _map_tables(self, size: int, touched: int) -> int | str:
-        """Memory for more tables, all zero; a string says why there is none."""
+    def _map_tables(self, size: int, touched: int) -> int | Refusal:
+        """Memory for more tables, all zero."""
         why = limits.problem(self.identity, limits.Need(size, size, touched))
         if why is not None:
-            return why
+            return Refusal(why)
         try:
             base = self._mappings.map_tables(size)
         except PadsImpossibleError as error:
-            return str(error)
+            return Refusal(str(error))
         self._mappings.populate(range(base, base + min(size, SOON_USED)))
         return base
 
@@ -290,6 +296,10 @@ class ProcessFoothold(Foothold):
         return self._mappings.size
 
     def give_back(self) -> bool:
+        with self._target.companions:
+            return self._is_given_back()
+
+    def _is_given_back(self) -> bool:
         self._kept = None
         try:
             if not self.is_there():
@@ -310,7 +320,7 @@ class ProcessFoothold(Foothold):
             for one in self.landings:
                 one.forget(self.holds)
             kept = keep_landings(self._target, self._own_landings())
-            self._areas.clear()
+            self._areas.use([])
             self._mappings.unmap_all(kept)
         except DarcError:
             return False
@@ -343,15 +353,16 @@ class ProcessFoothold(Foothold):
         landings = extents(self.landings)
         own = [*self.tables.mappings, *landings]
         areas = [*(range(one.base, one.base + one.size) for one in self._areas), *landings]
-        found = references(
-            self._target,
-            self.memory,
-            self.identity,
-            besides=own,
-            areas=areas,
-            is_inside=self.is_inside,
-            left_over=FrameHoles(self._program, self.memory, self.landings),
-        )
+        with self._target.companions:
+            found = references(
+                self._target,
+                self.memory,
+                self.identity,
+                besides=own,
+                areas=areas,
+                is_inside=self.is_inside,
+                left_over=FrameHoles(self._program, self.memory, self.landings),
+            )
         return with_called(found, self.landings)
 
     def interrupted(self) -> dict[int, int]:
@@ -377,11 +388,10 @@ class ProcessFoothold(Foothold):
                 if area is not None and (area.landings is None or not area.landings.has_room):
                     self._pools.take(area, module.start, module.end, self.landings)
 
-    def handler_of(self, signal: int) -> Handler:
-        """The program's handler for a signal, by the kernel's ``struct sigaction``."""
-        place, size = self.tables.field("handler")
-        self._mappings.system_call(SystemCall.RT_SIGACTION, signal, 0, place, _SIGNAL_SET)
-        return Handler(*struct.unpack_from("<QQ", self.memory.read(place, size)))
+    @property
+    def answers(self) -> KernelAnswers:
+        """What the kernel tells the program of itself."""
+        return KernelAnswers(self.tables, self.memory, self._mappings)
 
     def _take_tables(self) -> AgentMemory:
         layout = self._layout
@@ -399,13 +409,7 @@ class ProcessFoothold(Foothold):
             read=self.memory.read,
             write=self.memory.write,
         )
-        place, _ = tables.field("handler")
-        self.memory.write(place, bytes(4))
-        self._mappings.system_call(SystemCall.PRCTL, _PR_GET_TSC, place)
-        found = int.from_bytes(self.memory.read(place, 4), "little")
-        # Were the debugger killed before it has marked the memory, that is known by being empty.
-        self.memory.write(place, bytes(4))
-        if found == _PR_TSC_SIGSEGV:
+        if not KernelAnswers(tables, self.memory, self._mappings).may_read_clock():
             raise PadsImpossibleError(_NO_CLOCK)
         return tables
 
@@ -433,14 +437,14 @@ class ProcessFoothold(Foothold):
 
     def _area_near(self, low: int, high: int) -> Area | None:
         """An area from which all of [low, high) is in reach; mapped when there is none yet."""
-        known = self._reaching(low, high)
+        known = self._areas.reaching(low, high)
         if known is not None:
             return known
         size = self._area_size
         for place in gaps(self._program.regions, low, high, size):
             if self._mappings.map_code(place, size):
                 area = Area(place, size, returns.SIZE)
-                self._areas.append(area)
+                self._areas.add(area)
                 self._mark(area.base, area.size, NO_LANDINGS)
                 return area
         return None
@@ -475,7 +479,7 @@ class ProcessFoothold(Foothold):
         found = self._pools.more(area, {one.base for one in area.pools}, low, high)
         area.add(found)
         for one in found:
-            one.begin(self.tables.control, self.stubs.landed)
+            one.begin(self.tables.control, self.placing.stubs.landed)
         self._program.update(regions(self.identity))
         return found
 

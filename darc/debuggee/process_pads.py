@@ -12,6 +12,7 @@ from darc.code.faults import FAULTS
 from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import admission, bell, clock, handlers, procfs
+from darc.debuggee.journal import journal_of
 from darc.debuggee.parking import lead_home, parked_slots
 from darc.debuggee.process_foothold import ProcessFoothold
 from darc.debuggee.seccomp import may_forbid
@@ -47,7 +48,14 @@ class ProcessPads(PadBackend):
         return None
 
     def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
-        return admission.clean_up_after_another(self._target, program, self._pid, unmap=unmap)
+        with self._target.companions:
+            return admission.clean_up_after_another(
+                self._target,
+                program,
+                self._pid,
+                own=journal_of(self._target, self._pid),
+                unmap=unmap,
+            )
 
     def room(self, program: Program, parameters: Parameters) -> Room:
         threads = len(procfs.threads(self._pid))
@@ -78,7 +86,11 @@ class ProcessPads(PadBackend):
 
     def own_handlers(self, program: Program, foothold: Foothold) -> Mapping[int, int]:
         assert isinstance(foothold, ProcessFoothold)
-        return handlers.own_handlers(program, sorted(self.faults()), foothold.handler_of)
+        return handlers.own_handlers(program, sorted(self.faults()), foothold.answers.handler_of)
+
+    def take_interrupt(self, foothold: Foothold) -> bool:
+        assert isinstance(foothold, ProcessFoothold)
+        return foothold.answers.take_interrupt()
 
     def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
         if parameters.task is not None:
@@ -122,16 +134,21 @@ class ProcessPads(PadBackend):
     def arm_bell(self, foothold: Foothold, handler: Callable[[], BellOutcome]) -> None:
         assert self._signal is not None
         target = self._target
+        journal = target.journals.of(self._pid)
 
         def decide() -> Outcome:
-            target.journal.stands(stopped=True)
+            with target.companions:
+                return answered()
+
+        def answered() -> Outcome:
+            journal.stands(stopped=True)
             answer = handler()
             if answer.outcome is Outcome.STOP:
                 if answer.back:
                     lead_home(target, foothold, answer.slot)
                 # Where threads are many one may be heard now that had rung for an earlier bell.
                 self.lead_home(foothold)
-            target.journal.stands(stopped=answer.outcome is Outcome.STOP)
+            journal.stands(stopped=answer.outcome is Outcome.STOP)
             return answer.outcome
 
         target.bell.arm(self._signal, decide)

@@ -41,6 +41,66 @@ SEARCHED = stackcopies.LIMIT
 """Bytes that are looked through for what leads to pads: as many as for copies of stacks."""
 
 
+def _stacks_of(target: Target, pid: int) -> Iterator[_Stack]:
+    """Those of all threads, the companions' first."""
+    beside = target.companions
+    pointers = beside.stack_pointers()
+    for thread, pc in beside.program_counters().items():
+        pointer = pointers.get(thread, 0)
+        yield _Stack(thread, pc, pointer, 0, is_first=False, is_companions=True)
+    for thread, pc in target.threads.program_counters().items():
+        stack = target.threads.read_register(thread, STACK_POINTER)
+        base = target.threads.read_register(thread, THREAD_POINTER)
+        yield _Stack(thread, pc, stack, base, is_first=thread == pid)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Memory that words may lead from."""
+
+    dead: Sequence[range]
+    """Below the stack pointers of threads;"""
+    private: Sequence[range]
+    """the rest of what the process has alone,"""
+    shared: Sequence[range]
+    """and what it shares."""
+
+    def touched(self, pid: int) -> Iterator[tuple[range, bool]]:
+        """What of it there are pages of, and whether that is dead."""
+        yield from ((one, True) for one in own_pages(pid, self.dead))
+        yield from ((one, False) for one in own_pages(pid, self.private))
+        yield from ((one, False) for one in own_pages(pid, self.shared, shared=True))
+
+
+def _parts_of(
+    mapped: Iterable[Region], standing: Mapping[int, Sequence[_Stack]], besides: Sequence[range]
+) -> _Parts | None:
+    """Those of what is ``mapped``, with the stacks that are ``standing`` in each region; ``None``:
+    one is too large."""
+    dead, private, shared = list[range](), list[range](), list[range]()
+    for region in mapped:
+        live = _live_part(region, standing.get(region.start, ()))
+        parts = without(range(live, region.end), besides)
+        if any(len(part) > stackcopies.LARGEST for part in parts):
+            return None
+        if "p" in region.permissions:
+            private += parts
+            dead += without(range(region.start, live), besides)
+        else:
+            shared += parts
+    return _Parts(dead, private, shared)
+
+
+def _left_there(
+    target: Target, one: _Stack, left_over: FrameHoles, places: Sequence[int]
+) -> Iterator[int]:
+    """Those of the ``places``, in their order, that frames on that stack have left over."""
+    frame = target.threads.read_register(one.thread, FRAME_POINTER)
+    for hole in left_over.of(one.pc, one.pointer, frame):
+        first, end = (bisect.bisect_left(places, at) for at in (hole.start, hole.stop))
+        yield from places[first:end]
+
+
 def references(
     target: Target,
     memory: MemoryFile,
@@ -56,34 +116,18 @@ def references(
     leads there from a stack, or from memory where the stack of a coroutine may be, but for darc's
     own (``besides``) and what is ``left_over``. Words that lead to landings may be anywhere: those
     stay. ``None``: there is more memory than the ``most`` bytes that are looked through."""
-    found, stacks, leading = set(), list[_Stack](), dict[int, int]()
-    for thread, pc in target.threads.program_counters().items():
-        if is_inside(pc):
-            found.add(pc)
-        stack = target.threads.read_register(thread, STACK_POINTER)
-        base = target.threads.read_register(thread, THREAD_POINTER)
-        stacks.append(_Stack(thread, pc, stack, base, is_first=thread == pid))
-    private, shared, dead = list[range](), list[range](), list[range]()
+    stacks = list(_stacks_of(target, pid))
+    found = {one.pc for one in stacks if is_inside(one.pc)}
+    leading: dict[int, int] = {}
     all_mapped = regions(pid)
     left_over.look(all_mapped)
     mapped = [one for one in all_mapped if "w" in one.permissions and _may_have_stacks(one)]
     standing = _by_region(mapped, [(one.pointer, one) for one in stacks])
-    for region in mapped:
-        live = _live_part(region, standing.get(region.start, ()))
-        parts = without(range(live, region.end), besides)
-        if any(len(part) > stackcopies.LARGEST for part in parts):
-            return None
-        if "p" in region.permissions:
-            private += parts
-            dead += without(range(region.start, live), besides)
-        else:
-            shared += parts
+    parts = _parts_of(mapped, standing, besides)
+    if parts is None:
+        return None
     searched, scan = 0, WordScan(areas)
-    for part, is_dead in itertools.chain(
-        ((one, True) for one in own_pages(pid, dead)),
-        ((one, False) for one in own_pages(pid, private)),
-        ((one, False) for one in own_pages(pid, shared, shared=True)),
-    ):
+    for part, is_dead in parts.touched(pid):
         searched += len(part)
         if most is not None and searched > most:
             return None
@@ -93,11 +137,8 @@ def references(
         leading.update((at, word) for at, word in words if is_inside(word))
     places = sorted(leading)
     for one in itertools.islice(_leading(mapped, standing, places), _MOST_UNWOUND):
-        frame = target.threads.read_register(one.thread, FRAME_POINTER)
-        for hole in left_over.of(one.pc, one.pointer, frame):
-            first, end = (bisect.bisect_left(places, at) for at in (hole.start, hole.stop))
-            for place in places[first:end]:
-                leading.pop(place, None)
+        for place in _left_there(target, one, left_over, places):
+            leading.pop(place, None)
     return frozenset({*found, *leading.values()})
 
 
@@ -197,13 +238,15 @@ def restore_copies(
 @dataclass(frozen=True)
 class _Stack:
     """Where a thread stands, its stack pointer and its thread pointer; ``is_first``: it is the
-    first thread."""
+    first thread, ``is_companions``: it is none of the program's, and what is below its stack may be
+    another one's (a child of vfork lives there)."""
 
     thread: int
     pc: int
     pointer: int
     base: int
     is_first: bool
+    is_companions: bool = False
 
 
 def _may_have_stacks(region: Region) -> bool:
@@ -231,6 +274,8 @@ def _leading(
     """Those above whose pointer such ``places``, in their order, are."""
     for region in mapped:
         for stack in standing.get(region.start, ()):
+            if stack.is_companions:  # its frame pointer is not told
+                continue
             at = bisect.bisect_left(places, stack.pointer)
             if at < len(places) and places[at] < region.end:
                 yield stack
@@ -242,6 +287,8 @@ def _live_part(region: Region, stacks: Iterable[_Stack]) -> int:
     another one's storage behind it. The stacks of fibers may lie there as well, in a frame's array:
     see :func:`~darc.debuggee.wordscan.saved_counters`."""
     for stack in stacks:
+        if stack.is_companions:
+            return region.start
         if region.path == "[stack]" if stack.is_first else stack.pointer < stack.base < region.end:
             return stack.pointer // 8 * 8
     return region.start

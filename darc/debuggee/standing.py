@@ -23,7 +23,7 @@ from darc.code.unwind import frames
 from darc.debuggee.duties import TellsOfThreads
 from darc.model.catching import HolderTold, LockHolder, OpenWait, ThreadStanding
 from darc.model.errors import DarcError
-from darc.model.ops import Event, ObjectKind, Stack
+from darc.model.ops import NOWHERE, Event, ObjectKind
 from darc.target.memory import word_at
 from darc.target.target import Target
 
@@ -68,9 +68,12 @@ class Stands:
 
     def show(self, own: int) -> str | None:
         """What to type to see a thread that the debugger does not show by itself. Where it blocks
-        the signal, another one was stopped by that."""
+        the signal, another one was stopped by that. ``None`` also where it is gone meanwhile."""
         thread = self._debuggee.thread_called(own)
-        return None if thread is None else self._target.threads.show(thread)
+        try:
+            return None if thread is None else self._target.threads.show(thread)
+        except DarcError:
+            return None
 
     def standing(self, own: int, last: str | None) -> Standing:
         """Where the thread with the id ``own`` is, up to the function called ``last``."""
@@ -136,7 +139,7 @@ class Stands:
             is_release=False,
             thread=0,
             node=None,
-            stack=Stack(0, 0, ()),
+            stack=NOWHERE,
         )
 
     def _owner(self, event: Event) -> int:
@@ -150,7 +153,7 @@ class Stands:
             where = self.whereabouts(owner, self.standing(owner, None))
             return LockHolder(owner, HolderTold.NOW, where=where)
         memory = self._target.memory
-        is_free = event.kind is ObjectKind.LOCK and not word_at(memory, event.object, 4)
+        is_free = event.kind is ObjectKind.LOCK and word_at(memory, event.object, 4) == 0
         told = HolderTold.NOW if owner else HolderTold.AS_IT_BEGAN
         owner = owner or event.thread
         is_outside = bool(owner) and self._debuggee.thread_called(owner) is None

@@ -7,6 +7,8 @@ its processor as one that waits for a lock. These tell them apart:
 - the stops that darc knows of, as the debugger told it of them;
 - for those that it hears nothing of (signals that are passed on at once), the switches of the
   debugger's own thread: a stop wakes it, and ends while it is awake or as soon as it sleeps again;
+- the same where that thread is a server's, as lldb's, which sleeps in the middle of a stop while
+  the debugger thinks: none of the program's threads runs then;
 - where that fits, but other things would, too, nothing does: the wait is *doubtful*. So it is where
   the debugger was awake as it had just let the program go on, which needs no other reason.
 """
@@ -84,6 +86,9 @@ class Seen:
     """Of all threads that were watched, by time."""
     tracer: Sequence[Switch] = ()
     """Of the debugger's thread, by time."""
+    by_server: bool = False
+    """Whether that is a server's: another process decides at a stop what becomes of the program,
+    and all threads stand still until it has."""
     stops: Sequence[Interval] = ()
     """While these lasted, the debugger held every thread."""
     queued: Sequence[Queued] = ()
@@ -105,7 +110,7 @@ def off_times(seen: Seen, begin: int, end: int) -> tuple[OffTime, ...]:
     others.sort()
     awake = awake_times(seen.tracer)
     found = [OffTime(loss.begin, loss.end, OffReason.UNKNOWN) for loss in losses]
-    held = _held(waits, seen)
+    held = {**_held_by_server(waits, awake, seen), **_held(waits, seen)}
     for wait in waits:
         reason, is_doubtful = _reason(wait, others, awake, seen)
         if reason is OffReason.BLOCKED and wait in held:
@@ -135,13 +140,18 @@ def _waits_within(
 
 def _all_waits(switches: Iterable[Switch]) -> list[SwitchedOut]:
     """Those of all threads."""
+    return [wait for waits in _waits_by_thread(switches).values() for wait in waits]
+
+
+def _waits_by_thread(switches: Iterable[Switch]) -> dict[int, list[SwitchedOut]]:
     out: dict[int, Switch] = {}
-    found = []
+    found: dict[int, list[SwitchedOut]] = {}
     for switch in switches:
         if switch.is_out:
             out.setdefault(switch.thread, switch)
         elif (left := out.pop(switch.thread, None)) is not None:
-            found.append(SwitchedOut(left.time, switch.time, left.was_preempted))
+            wait = SwitchedOut(left.time, switch.time, left.was_preempted)
+            found.setdefault(switch.thread, []).append(wait)
     return found
 
 
@@ -309,6 +319,129 @@ def _between(waits: Sequence[SwitchedOut], begin: int, end: int) -> Sequence[Swi
     """Those that began between two times."""
     first = bisect_left(waits, begin, key=lambda wait: wait.out)
     return waits[first : bisect_right(waits, end, key=lambda wait: wait.out)]
+
+
+# ------------------------------------------------------------------ stops by a server
+
+
+class _ServerStop(NamedTuple):
+    """A stop of all threads, from where one had a reason for it to where that went on."""
+
+    out: int
+    back: int
+    taken: int
+    """By then the server had stopped the others, and told the debugger;"""
+    let_go: int
+    """here it began to do what that wanted last."""
+
+
+def _held_by_server(
+    waits: Sequence[SwitchedOut], awake: Sequence[Interval], seen: Seen
+) -> dict[SwitchedOut, tuple[OffReason, bool]]:
+    """What the ``waits`` of the thread were that a server may have ended, as :func:`_held`. By the
+    server's turns alone: nothing of those of which the kernel tells who has ended them."""
+    if not seen.by_server:
+        return {}
+    stops = sorted(_ServerStops(awake, seen).all())
+    found = {}
+    for wait in waits:
+        if wait.was_preempted or _is_told(wait, seen.wakings):
+            continue
+        at = bisect_right(stops, wait.out, key=lambda stop: stop.out) - 1
+        if at >= 0 and _is_with(wait, stops[at], _waited(seen.queued, wait)):
+            found[wait] = _STOP
+        elif _may_be_served(wait, awake, seen):
+            found[wait] = _PERHAPS
+    return found
+
+
+def _is_told(wait: SwitchedOut, wakings: Sequence[Woken]) -> bool:
+    first = bisect_left(wakings, wait.out, key=lambda woken: woken.time)
+    return first < len(wakings) and wakings[first].time < wait.back
+
+
+def _is_with(wait: SwitchedOut, stop: _ServerStop, queued: int) -> bool:
+    """Whether a thread left its processor as all were stopped, and came back as all went on."""
+    is_begun = stop.out <= wait.out <= stop.taken + AT_ONCE_NS
+    return is_begun and stop.let_go <= wait.back <= stop.back + AT_ONCE_NS + queued
+
+
+def _may_be_served(wait: SwitchedOut, awake: Sequence[Interval], seen: Seen) -> bool:
+    """Whether the server was awake where the wait began, or soon after, and where it ended."""
+    first = bisect_right(awake, wait.out, key=lambda span: span.end)
+    last = bisect_left(awake, wait.back, key=lambda span: span.begin) - 1
+    if not first <= last:
+        return False
+    late = AT_ONCE_NS + _waited(seen.tracer_queued, wait)
+    later = AT_ONCE_NS + _waited(seen.queued, wait)
+    return awake[first].begin - wait.out <= late and wait.back - awake[last].end <= later
+
+
+class _ServerStops:
+    """Those that the server's turns show: it slept, was woken by a thread that stopped, and let all
+    go on, among which that one, and none of them has run in between."""
+
+    def __init__(self, awake: Sequence[Interval], seen: Seen) -> None:
+        self._awake = awake
+        self._seen = seen
+        self._comings = sorted(one.time for one in seen.switches if not one.is_out)
+        self._changes: list[int] = []
+        self._running: list[int] = []
+        """How many threads were on a processor from each of these times on."""
+        self._count()
+
+    def _count(self) -> None:
+        first: dict[int, bool] = {}
+        for one in self._seen.switches:
+            first.setdefault(one.thread, one.is_out)
+        running, is_on = sum(first.values()), dict(first)
+        for one in self._seen.switches:
+            if is_on[one.thread] is one.is_out:
+                running += -1 if one.is_out else 1
+                is_on[one.thread] = not one.is_out
+                self._changes.append(one.time)
+                self._running.append(running)
+
+    def all(self) -> Iterable[_ServerStop]:
+        """Of all threads, in no order."""
+        for waits in _waits_by_thread(self._seen.switches).values():
+            since: int | None = None
+            for wait in waits:
+                if wait.was_preempted:
+                    continue
+                stop = self._of(wait, since)
+                since = None if stop is None else wait.back
+                if stop is not None:
+                    yield stop
+
+    def _of(self, wait: SwitchedOut, since: int | None) -> _ServerStop | None:
+        """``since``: the thread has run from there on, let go by the server."""
+        awake, begun = self._awake, wait.out - TOLERANCE_NS
+        first = bisect_left(awake, begun, key=lambda span: span.begin)
+        if first and awake[first - 1].end > wait.out:
+            if since is None or wait.out - since > AT_ONCE_NS:
+                return None  # it was awake for something else
+            first -= 1  # it has made a step
+        last = bisect_left(awake, wait.back, key=lambda span: span.begin) - 1
+        if not first <= last:
+            return None
+        late = _waited(self._seen.tracer_queued, wait)
+        if awake[first].begin - wait.out > AT_ONCE_NS + late:
+            return None
+        if wait.back - awake[last].end > AT_ONCE_NS + _waited(self._seen.queued, wait):
+            return None
+        taken = first
+        while taken < last and awake[taken + 1].begin - awake[taken].end <= AT_ONCE_NS:
+            taken += 1
+        stop = _ServerStop(wait.out, wait.back, awake[taken].end, awake[last].begin)
+        return stop if taken == last or self._stand_still(stop) else None
+
+    def _stand_still(self, stop: _ServerStop) -> bool:
+        """Whether no thread has run since all were stopped, until they went on."""
+        at = bisect_right(self._changes, stop.taken) - 1
+        is_none_on = at < 0 or not self._running[at]
+        comings = self._comings
+        return is_none_on and bisect_left(comings, stop.taken) == bisect_left(comings, stop.let_go)
 
 
 # -------------------------------------------------------------------------- quota

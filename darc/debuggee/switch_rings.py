@@ -156,7 +156,7 @@ class ThreadRings:
         """Whose records come to one of these rings."""
         self._watched: set[int] = set()
         self._missed: set[int] = set()
-        self._follows = False
+        self.follows = False
         """Whether threads that are made are watched from their beginning."""
         self.records = RingRecords(_KEPT_BYTES)
         try:
@@ -178,7 +178,7 @@ class ThreadRings:
                     raise
             else:
                 self._watched.update(threads)
-                self._follows = True
+                self.follows = True
                 return
         if not threads:
             raise OSError(errno.ESRCH, "")
@@ -235,7 +235,7 @@ class ThreadRings:
         """Takes out what was written since ``previous``, up to ``now``."""
         for ring in self._rings.values():
             data = self.records.add(ring, now, previous)
-            if not self._follows:
+            if not self.follows:
                 self._hear_of_births(data)
 
     def _hear_of_births(self, data: bytes) -> None:
@@ -245,7 +245,7 @@ class ThreadRings:
 
     def look_for_threads(self) -> None:
         """Those that were made since, where nobody follows them, are watched from now on."""
-        if self._follows:
+        if self.follows:
             return
         living = set(procfs.threads(self._pid))
         for thread in [t for t in self._rings if t not in living]:
@@ -259,7 +259,7 @@ class ThreadRings:
 
     def watches(self, thread: int) -> bool:
         """Whether it is known of all that a thread did."""
-        is_watched = self._follows or thread in self._watched
+        is_watched = self.follows or thread in self._watched
         return bool(thread) and is_watched and thread not in self._missed
 
     @property
@@ -292,6 +292,11 @@ class TracerRing:
     def thread(self) -> int:
         """Its id; 0: it is not watched."""
         return 0 if self._ring is None else self._tracer
+
+    @property
+    def is_server(self) -> bool:
+        """Whether it is another process's than that of the debugger that darc is in."""
+        return self.process not in (0, os.getpid())
 
     def drain(self, now: int, previous: int) -> None:
         """As :meth:`ThreadRings.drain`."""

@@ -5,7 +5,8 @@ and all ends with the debugger. While it lasts, each switch of a watched thread 
 more.
 
 What is written down where (:mod:`darc.debuggee.switch_rings`) is joined here with what else has
-kept threads from running (:mod:`darc.debuggee.hindrances`), with who woke them and who ran instead.
+kept threads from running (:mod:`darc.debuggee.hindrances`), with who woke them and who ran instead,
+and, where that is asked for, with where they were (:mod:`darc.debuggee.leavings`).
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 
-from darc.debuggee import clock, perf, procfs
+from darc.debuggee import clock, leavings, perf, procfs
 from darc.debuggee import switch_history as history
 from darc.debuggee.hindrances import TRACER, Hindrances
-from darc.debuggee.perf import Waking
+from darc.debuggee.leavings import Leavings
+from darc.debuggee.perf_stacks import Waking
 from darc.debuggee.quota import Quota
 from darc.debuggee.switch_history import Interval
 from darc.debuggee.switch_rings import Readings, ThreadRings, TracerRing, room_for_descriptors
@@ -29,7 +31,7 @@ from darc.debuggee.wakers import OTHER_IDS, Wakers, told, why_refused
 from darc.debuggee.whoran import WhoRan
 from darc.model.errors import UnsupportedError
 from darc.model.offtimes import OffTimes
-from darc.model.ops import Event, Off, OffReason, Ran
+from darc.model.ops import Event, Off, OffReason, Ran, Stack
 
 _MOST_PAIRS = 4096
 """Of clock readings."""
@@ -101,11 +103,18 @@ class Switches(OffWatch):
         self._wakers: Wakers | None = None
         self._why_no_wakers: str | None = None
         self._who_ran: WhoRan | None = None
+        self._leavings: Leavings | None = None
+        self._why_no_places: str | None = None
+        self._begin()
+        self._open = True
+        self._hindrances.look(self._tracer.thread)
+
+    def _begin(self) -> None:
         try:
             with room_for_descriptors():
-                self._rings = ThreadRings(pid)
+                self._rings = ThreadRings(self._pid)
                 self._closing.callback(self._rings.close)
-                self._tracer = TracerRing(pid)
+                self._tracer = TracerRing(self._pid)
                 self._closing.callback(self._tracer.close)
                 self._watch_wakers()
                 self._watch_processors()
@@ -117,8 +126,6 @@ class Switches(OffWatch):
         except BaseException:
             self.close()
             raise
-        self._open = True
-        self._hindrances.look(self._tracer.thread)
 
     def __enter__(self) -> Switches:
         return self
@@ -150,6 +157,21 @@ class Switches(OffWatch):
             self._who_ran = WhoRan(self._began)
             self._closing.callback(self._who_ran.close)
 
+    def watch_places(self) -> None:
+        """For those who may ask for events of the kernel's own. Comes last: all else has what it
+        needs of memory and descriptors by then, and needs no more later."""
+        with self._lock:
+            if not self._open or self._leavings is not None or self._why_no_places is not None:
+                return
+            if not self._rings.follows:
+                self._why_no_places = leavings.TOO_MANY
+                return
+            try:
+                self._leavings = Leavings(self._pid)
+                self._closing.callback(self._leavings.close)
+            except OSError as error:
+                self._why_no_places = leavings.why_refused(error)
+
     def close(self) -> None:
         with self._lock:
             self.drain()
@@ -170,6 +192,8 @@ class Switches(OffWatch):
                 self._wakers.drain()
             if self._who_ran is not None:
                 self._who_ran.drain(now)
+            if self._leavings is not None:
+                self._leavings.drain(now)
             self._emptied = now
             self._hindrances.look(self._tracer.thread)
             self._rings.look_for_threads()
@@ -187,6 +211,11 @@ class Switches(OffWatch):
     @property
     def why_no_wakers(self) -> str | None:
         return self._why_no_wakers
+
+    @property
+    def why_no_places(self) -> str | None:
+        known = self._leavings
+        return self._why_no_places if known is None else known.given_up
 
     @property
     def missed(self) -> int:
@@ -253,10 +282,23 @@ class Switches(OffWatch):
         """From ``since`` on, by what is known from ``begin`` on."""
         wakings = self._wakings(thread, begin, end)
         seen = self._seen(thread, begin, end=end, wakings=wakings, read=read)
-        if seen is None:
+        if seen is None or not (seen or self._is_own(thread)):
             return None
         wakers = self._wakers_of(wakings, since)
-        return OffTimes(tuple(self._in_cycles(seen, since, end)), wakers=wakers)
+        off = tuple(self._in_cycles(seen, since, end, self._place(thread)))
+        return OffTimes(off, wakers=wakers)
+
+    def _is_own(self, thread: int) -> bool:
+        """Whether it is one of the program's: of others nothing is seen, as of one that only
+        runs."""
+        return thread in procfs.threads(self._pid)
+
+    def _place(self, thread: int) -> Callable[[int], Stack | None]:
+        """From the time when it left its processor to where that was, as far as that is known."""
+        known = self._leavings
+        if known is None:
+            return lambda time: None
+        return lambda time: known.at(thread, time + history.TOLERANCE_NS)
 
     def _seen(
         self, thread: int, start: int, end: int, wakings: Sequence[Waking], read: Readings
@@ -273,6 +315,7 @@ class Switches(OffWatch):
                 thread=thread,
                 switches=switches,
                 tracer=self._tracer.records.between(*long_around, read.tracers)[0],
+                by_server=self._tracer.is_server,
                 stops=self._hindrances.stops_between(long_around.begin, end_ns),
                 queued=self._hindrances.queued(thread),
                 tracer_queued=self._hindrances.queued(TRACER),
@@ -298,12 +341,20 @@ class Switches(OffWatch):
         later = (one for one in wakings if one.time >= begin_ns)
         return self._wakers.events(later, begin_ns, self._pairs.to_cycles)
 
-    def _in_cycles(self, found: Iterable[history.OffTime], start: int, end: int) -> Iterator[Off]:
+    def _in_cycles(
+        self,
+        found: Iterable[history.OffTime],
+        start: int,
+        end: int,
+        place: Callable[[int], Stack | None] = lambda time: None,
+    ) -> Iterator[Off]:
         for off in found:
             first = max(self._pairs.to_cycles(off.begin), start)
             last = min(self._pairs.to_cycles(off.end), end)
             if first < last:
-                yield Off(first, last, off.reason)
+                is_asleep = off.reason is OffReason.BLOCKED
+                stack = place(off.begin) if is_asleep else None
+                yield Off(first, last, off.reason, stack=stack)
 
     def _ran(self, thread: int, off: Off, wakers: Iterable[Event]) -> Iterator[Ran]:
         """Who had the processor, since the thread was ready or woken."""

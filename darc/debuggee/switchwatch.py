@@ -41,6 +41,17 @@ class OffWatch(ABC):
         return None
 
     @abstractmethod
+    def watch_places(self) -> None:
+        """Also takes down, from now on, in which calls threads leave their processors, as far as
+        that can be: :meth:`slept` tells it. It costs more at each switch. The program stands
+        still; once is enough."""
+
+    @property
+    def why_no_places(self) -> str | None:
+        """Why that is not told, where it was asked for and is not."""
+        return None
+
+    @abstractmethod
     def off(self, calls: Sequence[tuple[int, int, int]]) -> list[OffTimes | None]:
         """For each of these calls (the thread; begin and end by the time-stamp counter, when it ran
         on a processor): where it was off. ``None`` where the thread was not watched. A call that
@@ -103,6 +114,11 @@ class SwitchWatch:
         if self._watch is not None:
             self._watch.drain()
 
+    def watch_places(self) -> None:
+        """See :meth:`OffWatch.watch_places`."""
+        if self._watch is not None:
+            self._watch.watch_places()
+
     def stands(self) -> None:
         """The debugger has stopped every thread."""
         if self._watch is not None:
@@ -138,6 +154,6 @@ class SwitchWatch:
         if watch is None:
             return WatchedOps(kept)
         answers = watch.off([(op.thread, op.start, op.end) for op in kept.ops])
-        found = watched(kept, answers, watch.why_no_wakers)
+        found = watched(kept, answers, watch.why_no_wakers, watch.why_no_places)
         unnamed = found.others - kept.threads.keys()
         return found.named(watch.names(unnamed)) if unnamed else found

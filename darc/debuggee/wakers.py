@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from darc.debuggee import perf, procfs
-from darc.debuggee.perf import Ring, Waking
+from darc.debuggee import perf, perf_stacks, procfs
+from darc.debuggee.perf import Ring
+from darc.debuggee.perf_stacks import Waking
 from darc.debuggee.switch_history import Woken
 from darc.model.errors import TargetError
-from darc.model.ops import By, Event, ObjectKind, Stack
+from darc.model.ops import NOWHERE, By, Event, Stack, deed
 from darc.target.target import Region
 
 _TRACEPOINT = "events/sched/sched_waking"
@@ -112,7 +113,7 @@ class Wakers:
         try:
             wanted = self._wanted()
             for processor in processors:
-                fd = perf.open_wakings(number, processor, _STACK_BYTES)
+                fd = perf_stacks.open_wakings(number, processor, _STACK_BYTES)
                 try:
                     perf.set_filter(fd, wanted)
                 except OSError:
@@ -134,7 +135,7 @@ class Wakers:
         """Takes down what has happened, and who that was, as long as they are there."""
         for ring in self._rings:
             if data := ring.take().data:
-                found = sorted(perf.wakings(data), key=_time)
+                found = sorted(perf_stacks.wakings(data), key=_time)
                 self._chunks.append(_TakenWakings.of(len(data), found))
                 self._size += len(data)
                 self._code = None
@@ -162,7 +163,9 @@ class Wakers:
         if waking.process in known or len(known) >= _MOST_PROCESSES:
             return
         name = procfs.status(waking.process, waking.process).get("Name", "")
-        known[waking.process] = _Process(name, _code(waking.process) if waking.pc else frozenset())
+        known[waking.process] = _Process(
+            name, _code(waking.process) if waking.stack.pc else frozenset()
+        )
 
     def events(
         self, wakings: Iterable[Waking], begin: int, cycles: Callable[[int], int]
@@ -205,23 +208,12 @@ class Wakers:
             by = By.INTERRUPT if one.in_interrupt else By.SOFT_INTERRUPT
         process = self._processes.get(one.process)
         is_outside = one.process != self._pid
-        name, stack = "", Stack(0, 0, ())
+        name, stack = "", NOWHERE
         if by is By.TASK and process is not None:
             name = process.name if is_outside else ""
             stack = _stack(one, code, code & process.code)
         number = 0 if by is not By.TASK else one.process if is_outside else one.thread
-        return Event(
-            time=time,
-            object=0,
-            kind=ObjectKind.WAKE_UP,
-            is_release=True,
-            thread=number,
-            node=None,
-            stack=stack,
-            name=name,
-            by=by,
-            is_outside=is_outside,
-        )
+        return deed(time, 0, thread=number, stack=stack, name=name, by=by, is_outside=is_outside)
 
 
 def told(wakings: Iterable[Waking], debugger: int) -> tuple[Woken, ...]:
@@ -269,14 +261,14 @@ def _code(pid: int) -> frozenset[Region]:
 def _stack(one: Waking, own: frozenset[Region], same: frozenset[Region]) -> Stack:
     """The waker's, as far as it has the same code at the same places as the program: what a fork
     has made. Words that lead to other code tell nothing."""
-    if not _is_in(one.pc, same):
-        return Stack(0, 0, ())
+    if not _is_in(one.stack.pc, same):
+        return NOWHERE
     other = own - same
-    count = len(one.data) // 8
-    words = struct.unpack_from(f"<{count}Q", one.data)
+    count = len(one.stack.data) // 8
+    words = struct.unpack_from(f"<{count}Q", one.stack.data)
     if other:
         words = tuple(0 if _is_in(word, other) else word for word in words)
-    return Stack(one.stack, one.frame, words, one.pc)
+    return Stack(one.stack.pointer, one.stack.frame, words, one.stack.pc)
 
 
 def _time(one: Waking) -> int:

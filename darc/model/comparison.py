@@ -12,10 +12,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from darc.model.errors import ProfileError
 from darc.model.peaks import Peak, find_peaks
-from darc.model.profile import OCTAVES, Profile
+from darc.model.profile import OCTAVES, Profile, format_cycles, format_share
 
 ALARMS = 0.01
 """How often profiles of one distribution may count as different, all peaks together (Holm)."""
@@ -52,6 +53,21 @@ class ChangeVerdict(Enum):
     """What was seen may be chance."""
 
 
+class ChangeFigures(NamedTuple):
+    """What a change of a peak is told by."""
+
+    where: str
+    """The latencies that the peak lies between."""
+    before: str
+    """Its share of the calls,"""
+    now: str
+    """and that of this run."""
+    octaves: str
+    """How far it has moved, if it has,"""
+    side: str
+    """and to which side of a histogram."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PeakChange:
     """One peak of two runs together, before and now."""
@@ -67,6 +83,17 @@ class PeakChange:
     """Whether the change is that it has moved."""
     calls_to_tell: int = 0
     """With how many calls in each run a change as large as the one that was seen could be told."""
+
+    def figures(self, profile: Profile) -> ChangeFigures:
+        """By the bins of ``profile``, with its clock."""
+        ends = profile.low(self.peak.first_bin), profile.high(self.peak.last_bin)
+        return ChangeFigures(
+            where=" – ".join(format_cycles(cycles, profile.hz) for cycles in ends),
+            before=format_share(self.before),
+            now=format_share(self.now),
+            octaves=f"{abs(self.moved):.1f} octaves",
+            side="right" if self.moved > 0 else "left",
+        )
 
 
 def emd(a: Profile, b: Profile) -> float:

@@ -72,6 +72,10 @@ class PadsImpossibleError(ProbesImpossibleError):
     """No pad can be put into this program at all. Breakpoints can."""
 
 
+class EntryImpossibleError(UnsupportedError):
+    """No probe of one kind can stand at the function that is to be timed. Another kind may."""
+
+
 class FormatError(DarcError):
     """A file is corrupt, truncated, foreign or of a version that is not known."""
 

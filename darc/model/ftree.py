@@ -14,6 +14,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
+from darc.model.calls import CallKind as CallKind
+from darc.model.calls import CallSite as CallSite
+from darc.model.calls import Function as Function
 from darc.model.errors import NotFoundError
 
 
@@ -45,27 +48,6 @@ class Cause(str, Enum):
         return self in (Cause.PREEMPTION, Cause.STOPPED)
 
 
-class CallKind(Enum):
-    """How control is handed to the callee at a call site."""
-
-    DIRECT = "direct"
-    INDIRECT = "indirect"
-    TAIL = "tail"
-    TAIL_INDIRECT = "tail indirect"
-    INTERRUPT = "interrupt"
-    """No instruction calls: the processor does, wherever the caller stands."""
-
-    @property
-    def is_tail(self) -> bool:
-        """Whether the caller hands its frame on: the callee returns to the caller's caller."""
-        return self in (CallKind.TAIL, CallKind.TAIL_INDIRECT)
-
-    @property
-    def is_indirect(self) -> bool:
-        """Whether the instruction itself does not say which function it calls."""
-        return self in (CallKind.INDIRECT, CallKind.TAIL_INDIRECT)
-
-
 class NodeState(Enum):
     """How far the search is with an fnode."""
 
@@ -77,43 +59,6 @@ class NodeState(Enum):
     """On a root cause path, and everything about it is decided."""
     REJECTED = "rejected"
     """Compared with its siblings and not chosen, or below a node that was not chosen."""
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function of the program: an fnode is a call of one."""
-
-    name: str
-    """Demangled, for people: no parameter list, return type or suffixes."""
-    symbol: str
-    """The raw symbol; the caller's spelling where one address has several names."""
-    module: str
-    """Base name of the executable, library or kernel module that holds it."""
-    address: int
-    """Where it is in the program's memory."""
-    offset: int
-    """``address`` relative to the base of the module."""
-    file: str | None = None
-    """Source file of the definition, where debug information tells."""
-    line: int | None = None
-    """Line of the definition in ``file``."""
-
-
-@dataclass(frozen=True)
-class CallSite:
-    """The instruction that makes a call."""
-
-    address: int
-    """Of the call instruction itself, not of the instruction it returns to."""
-    kind: CallKind
-    module: str
-    """Base name of the module that holds the instruction."""
-    offset: int
-    """``address`` relative to the base of the module."""
-    file: str | None = None
-    line: int | None = None
-    inlined: tuple[str, ...] = ()
-    """Names of the inlined functions that the call stands in, outermost first."""
 
 
 @dataclass(frozen=True)
@@ -192,6 +137,10 @@ class Unclear(Enum):
     """By the function that it is of."""
     WHOSE = "whose"
     """Calls of that function could not be timed."""
+    WHO_HELD = "who_held"
+    """The program waited there, or the debugger held it: most of that time may be either."""
+    WHOSE_DOING = "whose_doing"
+    """Calls that are as short may be slow for what probes stop."""
 
     @property
     def text(self) -> str:
@@ -202,7 +151,10 @@ class Unclear(Enum):
 _UNCLEAR_TEXTS = {
     Unclear.HOW_SPENT: "whether it ran or waited is not known",
     Unclear.WHOSE: "the time may be theirs",
+    Unclear.WHO_HELD: "whether it waited or the debugger held it is not known",
+    Unclear.WHOSE_DOING: "calls as short as these may be slow for darc's own stops",
 }
+_UNSURE = frozenset({Unclear.WHO_HELD, Unclear.WHOSE_DOING})
 
 
 @dataclass(frozen=True)
@@ -252,18 +204,18 @@ class Meaning(NamedTuple):
 class Fnode:
     """A function call in the context of its path (paper section 3).
 
-    Nodes are compared and hashed by identity. One of them is written at a stop alone, by
+    Nodes are compared and hashed by identity. What becomes of one is told it, at a stop alone, and
+    it writes its fields by itself. It is told by
 
-    - what finds callees in the code (:mod:`darc.collectors.callees`): ``children``, ``function``,
-      ``has_unknown_callees``, ``meaning``;
-    - the search (:mod:`darc.search.descent`, :mod:`darc.search.contest`): ``state``,
-      ``root_cause``, the counts, ``totals``, ``called``, ``decision``, ``end``;
-    - what corrects a path that has ended, its ``end`` (:mod:`darc.analyses.corrections`,
-      :mod:`darc.analyses.secondlook`, which takes ``state`` and ``decision`` back, too);
-    - what takes a saved session up (:mod:`darc.saved.refit`, :mod:`darc.saved.storage`): all of it.
+    - what finds callees in the code (:mod:`darc.collectors.callees`), what it calls;
+    - the search (:mod:`darc.search.descent`, :mod:`darc.search.contest`), what was counted, and
+      what comes of that;
+    - what corrects a path that has ended (:mod:`darc.analyses.corrections`,
+      :mod:`darc.analyses.secondlook`), how it ends instead;
+    - what takes a saved session up (:mod:`darc.saved.refit`, :mod:`darc.saved.storage`), all of it.
 
     What is shown is a copy, in a frozen :class:`~darc.model.snapshot.Snapshot`: there the source
-    lines are filled in, in ``function`` and ``site`` (:mod:`darc.code.source_lines`).
+    lines are filled in (:mod:`darc.code.source_lines`).
     """
 
     __slots__ = (
@@ -297,10 +249,10 @@ class Fnode:
         )
         self.children: list[Fnode] = []
         self.has_unknown_callees = False
-        """Set by what finds callees when the function has call sites whose callees only running can
-        tell, so that having no children does not mean that it calls nothing."""
+        """Whether the function has call sites whose callees only running can tell, so that having
+        no children does not mean that it calls nothing."""
         self.meaning: Meaning | None = None
-        """Set by the same where a path ends at this function, as its time has one of its own."""
+        """Where a path ends at this function, as its time has one of its own."""
         self.state = NodeState.CANDIDATE
         self.maxcount = 0
         """In how many in-peak calls it was among the largest contributors to its parent."""
@@ -337,11 +289,130 @@ class Fnode:
         """Number of nodes from f0 to this one, both included: 1 for f0."""
         return len(self.path)
 
-    def add_child(self, function: Function, site: CallSite | None) -> Fnode:
-        """Append and return the node for a call of ``function`` at ``site``."""
+    # -- what it calls --------------------------------------------------------------------------
+
+    def add_child(
+        self, function: Function, site: CallSite | None, number: int | None = None
+    ) -> Fnode:
+        """Append and return the node for a call of ``function`` at ``site``; its ``number`` is the
+        next one, where none is given."""
         child = Fnode(function, site, self)
+        if number is not None:
+            child.path = (*self.path, number)
         self.children.append(child)
         return child
+
+    def expect_more(self) -> None:
+        """It has callees that only running can tell."""
+        self.has_unknown_callees = True
+
+    def resolve(self, function: Function) -> None:
+        """That is the function which is really called, behind what leads to it."""
+        self.function = function
+
+    def mean(self, meaning: Meaning | None) -> None:
+        """What its time means, if that has a meaning of its own."""
+        self.meaning = meaning
+
+    def locate(self, function: Function, site: CallSite | None) -> None:
+        """The same function and call site, with their source lines."""
+        self.function, self.site = function, site
+
+    # -- what was counted -----------------------------------------------------------------------
+
+    def voted(self, votes: int, totals: Totals) -> None:
+        """Beside its siblings: the votes that it has had, and its calls."""
+        self.maxcount = votes
+        self.totals = self.called = totals
+
+    def compared(self, own: int, totals: Totals) -> None:
+        """With its callees: the votes that its own time has had, and its calls."""
+        self.self_maxcount = own
+        self.totals = totals
+
+    # -- what comes of it -----------------------------------------------------------------------
+
+    def await_decision(self) -> None:
+        """Nothing is decided about it, or not any more."""
+        self.state = NodeState.CANDIDATE
+
+    def win(self) -> None:
+        """It is on a root cause path."""
+        self.root_cause = True
+
+    def lose(self) -> None:
+        """It is on none; all below it is rejected as well."""
+        self.root_cause = False
+        self.reject()
+
+    def reject(self) -> None:
+        """It was not chosen, and nothing below it is looked at."""
+        for below in self.walk():
+            below.state = NodeState.REJECTED
+
+    def take_back(self) -> None:
+        """It is no root cause after all, and no path ends there."""
+        self.end, self.state, self.root_cause = None, NodeState.REJECTED, False
+
+    def open(self) -> None:
+        """Its callees are compared from now on: what had come of that before is nothing."""
+        self.end = self.decision = None
+        self.state = NodeState.ANALYSIS
+
+    def close(self) -> None:
+        """Everything about it is decided."""
+        self.state = NodeState.ROOT_CAUSE
+
+    def decide(self, decision: Decision) -> None:
+        """Its callees have been compared: everything about it is decided."""
+        self.decision = decision
+        self.close()
+
+    def end_path(self, ending: Ending | None) -> None:
+        """A root cause path ends there so, or, by ``None``, none does."""
+        self.end = ending
+
+    # -- what an earlier run, or an earlier look, had come to -------------------------------------
+
+    def restore(
+        self,
+        *,
+        state: NodeState,
+        root_cause: bool,
+        votes: tuple[int, int],
+        has_unknown_callees: bool,
+        totals: Totals,
+        called: Totals,
+        decision: Decision | None,
+        end: Ending | None,
+    ) -> None:
+        """What was known of it then. The ``votes`` are what it has had itself, and its own time."""
+        self.state, self.root_cause = state, root_cause
+        self.maxcount, self.self_maxcount = votes
+        self.has_unknown_callees = has_unknown_callees
+        self.totals, self.called = totals, called
+        self.decision, self.end = decision, end
+
+    def take_over(self, old: Fnode) -> None:
+        """What was counted of the node of another tree that stood for this call, and what came of
+        that. What it calls is known of the code by now."""
+        self.restore(
+            state=old.state,
+            root_cause=old.root_cause,
+            votes=(old.maxcount, old.self_maxcount),
+            has_unknown_callees=self.has_unknown_callees,
+            totals=old.totals,
+            called=old.called,
+            decision=old.decision,
+            end=old.end,
+        )
+
+    def end_as_before(self, ending: Ending, decision: Decision | None) -> None:
+        """The path ends there as an earlier look had it, by what that had decided."""
+        self.end, self.decision = ending, decision
+        self.close()
+
+    # -- the tree -------------------------------------------------------------------------------
 
     def route(self) -> list[Fnode]:
         """The nodes from f0 to this one, both included."""
@@ -393,6 +464,16 @@ class RootCausePath:
     nodes: tuple[Fnode, ...]
     """f0 first."""
     ending: Ending
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether its cause is the program's for all that is known."""
+        return not self.doubts
+
+    @property
+    def doubts(self) -> tuple[Unclear, ...]:
+        """Why it may not be."""
+        return tuple(one for one in Unclear if one in _UNSURE & self.ending.unclear)
 
     def with_nodes(self, copies: Mapping[Fnode, Fnode]) -> RootCausePath:
         """The same path through copies of nodes, where there are some."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from darc.model.errors import NotFoundError
 from darc.model.ftree import Function
+from darc.model.membercounts import MemberCounts
 from darc.model.peaks import Peak, find_peaks
 from darc.model.profile import Profile
 
@@ -33,6 +34,26 @@ class FunctionProfile:
     lapse: tuple[Mapping[int, int], ...] = ()
     """Its calls by bin, in each of the set's intervals (OSprof 3.1)."""
 
+    @classmethod
+    def counted(
+        cls, function: Function, counts: MemberCounts, hz: int, until: float | None = None
+    ) -> FunctionProfile:
+        """What was counted, in cycles of ``hz``; as it varied in time is not in that."""
+        return cls(
+            function=function,
+            profile=Profile(
+                resolution=1,
+                hz=hz,
+                bins=counts.bins,
+                count=sum(counts.bins.values()),
+                total=counts.sum,
+            ),
+            longest=counts.max,
+            left=counts.left,
+            dropped=counts.dropped,
+            until=until,
+        )
+
     @functools.cached_property
     def peaks(self) -> tuple[Peak, ...]:
         """Its peaks, the fastest first."""
@@ -52,18 +73,8 @@ class FunctionProfile:
     @functools.cached_property
     def excess(self) -> float:
         """In cycles, the sum over the calls to the right of the fastest peak of their latency less
-        that peak's mean (OSprof 3.1). Bins tell latencies to a factor of two, so their middles are
-        scaled until they add up to the sum that was measured."""
-        profile, peaks = self.profile, self.peaks
-        if not peaks:
-            return 0.0
-        sums = {b: n * profile.mean_cycles(b) for b, n in profile.bins.items()}
-        scale = profile.total / sum(sums.values())
-        last = peaks[0].last_bin
-        fast = sum(n for b, n in profile.bins.items() if b <= last)
-        mean = sum(cycles for b, cycles in sums.items() if b <= last) / fast
-        slow = sum(cycles - profile.bins[b] * mean for b, cycles in sums.items() if b > last)
-        return scale * slow
+        that peak's mean (:meth:`~darc.model.profile.Profile.excess_from`)."""
+        return self.profile.excess_from(self.peaks[0].last_bin + 1) if self.peaks else 0.0
 
 
 def row_of(rows: Sequence[FunctionProfile], which: int | str) -> FunctionProfile:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import FunctionSet
-from darc.model.peaks import Peak
+from darc.model.peaks import Peak, tail_of
 
 LEAST_TO_AGREE = 20
 """Fewer calls agree by chance."""
@@ -94,6 +94,13 @@ def _finer(first: int, found: Sequence[float], hills: Sequence[int]) -> float:
 
 # -------------------------------------------------------------------------------------- hints
 
+_MOST_TAILS = 3
+_LEAST_OF_TIME = 0.01
+"""Part of one thread's time that a tail takes, for it to be told;"""
+
+_BESIDE = 1 / 8
+"""and part of the largest excess of the table."""
+
 
 @dataclass(frozen=True)
 class Comes:
@@ -136,11 +143,26 @@ class Contended:
     """and for how long these took, in cycles: until it was free."""
 
 
-Hint = Comes | CallsAnother | Tick | Contended
+@dataclass(frozen=True)
+class LongTail:
+    """A function without a slow peak, and hence without excess, has calls that take far longer than
+    most."""
+
+    row: int
+    first_bin: int
+    """From which on they are such calls,"""
+    slow: int
+    """so many of them,"""
+    delay: float
+    """and what these take beyond the mean of the others, in cycles."""
+
+
+Hint = Comes | CallsAnother | Tick | Contended | LongTail
 
 
 def hints(known: FunctionSet, top: int) -> Iterator[Hint]:
-    """What may be supposed of the first ``top`` rows."""
+    """What may be supposed of the first ``top`` rows; and the tails that the table
+    does not show by its order, of all rows."""
     by_count: dict[int, list[FunctionProfile]] = {}
     for row in known.rows:
         if row.profile.count >= LEAST_TO_AGREE:
@@ -150,6 +172,7 @@ def hints(known: FunctionSet, top: int) -> Iterator[Hint]:
         yield from _calls(number, row, by_count)
         yield from _tick(number, row, known)
         yield from _contended(number, row)
+    yield from _tails(known)
 
 
 def _comes(number: int, row: FunctionProfile, known: FunctionSet) -> Iterator[Hint]:
@@ -213,3 +236,24 @@ def _contended(number: int, row: FunctionProfile) -> Iterator[Hint]:
     if right.count < LEAST_TO_AGREE or cycles < _LEAST_WAIT_SECONDS * profile.hz * right.count:
         return
     yield Contended(number, right.count / (left.count + right.count), cycles / right.count)
+
+
+def _tails(known: FunctionSet) -> list[LongTail]:
+    """The longest delay first."""
+    excess = max((row.excess for row in known.rows), default=0.0)
+    found = []
+    for number, row in enumerate(known.rows, 1):
+        tail = _tail(number, row)
+        least = _LEAST_OF_TIME * known.seconds_of(row) * row.profile.hz
+        if tail is not None and tail.delay >= max(least, _BESIDE * excess):
+            found.append(tail)
+    return sorted(found, key=lambda one: -one.delay)[:_MOST_TAILS]
+
+
+def _tail(number: int, row: FunctionProfile) -> LongTail | None:
+    profile, tail = row.profile, tail_of(row.peaks, row.profile)
+    if tail is None:
+        return None
+    first = tail[1]
+    slow = sum(n for b, n in profile.bins.items() if b >= first)
+    return LongTail(number, first, slow, profile.excess_from(first))

@@ -41,6 +41,11 @@ class WatchedOps:
     """Ops of threads that were not watched."""
 
     @property
+    def is_mostly_doubtful(self) -> bool:
+        """Whether the debugger may have held them for most of the time that counts as blocked."""
+        return 2 * self.doubtful > self.kept.off_time(OffReason.BLOCKED)
+
+    @property
     def others(self) -> frozenset[int]:
         """The program's threads that have woken those of the ops, or had their processors."""
         wakers = (
@@ -92,14 +97,23 @@ def _per_cent(part: float, whole: int) -> str:
 
 
 def watched(
-    kept: KeptOps, answers: Sequence[OffTimes | None], why_no_wakers: str | None = None
+    kept: KeptOps,
+    answers: Sequence[OffTimes | None],
+    why_no_wakers: str | None = None,
+    why_no_places: str | None = None,
 ) -> WatchedOps:
     """The same ops with what is known of each; ``None`` where its thread was not watched."""
     ops = [_with(op, times) for op, times in zip(kept.ops, answers, strict=True)]
     known = [times for times in answers if times is not None]
     quota = sum(times.by_quota for times in known)
     return WatchedOps(
-        replace(kept, ops=tuple(ops), why_no_wakers=why_no_wakers, by_quota=quota),
+        replace(
+            kept,
+            ops=tuple(ops),
+            why_no_wakers=why_no_wakers,
+            why_no_places=why_no_places,
+            by_quota=quota,
+        ),
         doubtful=sum(times.doubtful for times in known),
         unwatched=len(answers) - len(known),
     )

@@ -75,6 +75,23 @@ class Sum:
 
 
 @dataclass(frozen=True)
+class Stack:
+    """A few words of a thread's stack, where it entered a function of the C library."""
+
+    pointer: int
+    """Where the first of ``words`` is: the return address of that function."""
+    frame: int
+    """What the thread had in rbp."""
+    words: tuple[int, ...]
+    pc: int = 0
+    """Where it stands, if that is in the middle of a function; 0: at the entry of one."""
+
+
+NOWHERE = Stack(0, 0, ())
+"""What is not known."""
+
+
+@dataclass(frozen=True)
 class Ran:
     """A thread had the processor from ``start`` to ``end`` for which another one waited."""
 
@@ -98,6 +115,9 @@ class Off:
     ran: tuple[Ran, ...] = ()
     """Of a process: who had the processor to which it came, since it could have run, by time; none
     where that was not watched."""
+    stack: Stack | None = None
+    """Of a process's thread that is asked for as others waited for it: where it left its processor,
+    as far as the kernel tells."""
 
     def within(self, start: int, end: int) -> int:
         """For how many cycles of ``start`` to ``end`` it was."""
@@ -132,19 +152,6 @@ class By(str, Enum):
     TASK = "task"
     INTERRUPT = "interrupt"
     SOFT_INTERRUPT = "soft interrupt"
-
-
-@dataclass(frozen=True)
-class Stack:
-    """A few words of a thread's stack, where it entered a function of the C library."""
-
-    pointer: int
-    """Where the first of ``words`` is: the return address of that function."""
-    frame: int
-    """What the thread had in rbp."""
-    words: tuple[int, ...]
-    pc: int = 0
-    """Where it stands, if that is in the middle of a function; 0: at the entry of one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,6 +189,32 @@ class Event:
     watched."""
 
 
+def deed(
+    time: int,
+    what: int,
+    *,
+    thread: int = 0,
+    stack: Stack = NOWHERE,
+    name: str = "",
+    by: By = By.TASK,
+    is_outside: bool = False,
+) -> Event:
+    """What somebody did at this ``time``, in cycles, while another one waited: for the object at
+    the address ``what``; 0: for none that is known."""
+    return Event(
+        time=time,
+        object=what,
+        kind=ObjectKind.WAKE_UP,
+        is_release=True,
+        thread=thread,
+        node=None,
+        stack=stack,
+        name=name,
+        by=by,
+        is_outside=is_outside,
+    )
+
+
 class MomentKind(Enum):
     """What a kernel's task does. The values are the agent's names (``abi.h``)."""
 
@@ -215,7 +248,7 @@ class Moment:
     before: int = 0
     name: str = ""
     """The task's; of a wake-up that of who wakes."""
-    stack: Stack = Stack(0, 0, ())
+    stack: Stack = NOWHERE
     """The task's, as it comes back to; of a wake-up that of who wakes."""
 
 
@@ -336,6 +369,8 @@ class KeptOps:
     """Why they do not, where that is known."""
     why_no_wakers: str | None = None
     """Why it is not told who wakes the threads of a process, where it is not."""
+    why_no_places: str | None = None
+    """Why it is not told in which calls others slept meanwhile, where it is not."""
     sees_wake_ups: bool = False
     """Whether the events are a kernel's: who wakes tasks, and who runs in their places."""
     history: History = History()

@@ -120,6 +120,8 @@ def choose_peak(spec: str, profile: Profile) -> PeakRange | None:
 
     - ``3``: the third peak from the left; open to the right when it is the last one.
     - ``last``: the last peak, open to the right; where there is only one, its tail, if it has one.
+    - ``last of 17-64``: the last peak, if it begins in these bins, else these bins: what was the
+      last peak of fewer calls may be several of more.
     - ``17-19``: these bins, inclusive, whether they hold calls or not. Open to the right when they
       reach up to the last bin that there is.
     - ``>4ms``: from the bin that contains this time on, so that no slower call is missed; that
@@ -137,8 +139,10 @@ def choose_peak(spec: str, profile: Profile) -> PeakRange | None:
         if int(text) < 1:
             raise UsageError("there is no peak 0; peaks are numbered from 1, the leftmost")
         return _nth(find_peaks(profile.bins, profile.resolution), int(text) - 1)
-    if match := re.fullmatch(r"([0-9]+)\s*-\s*([0-9]+)", text):
-        return _by_hand(int(match[1]), int(match[2]), profile)
+    if match := re.fullmatch(r"(last of )?([0-9]+)\s*-\s*([0-9]+)", text):
+        bins = _by_hand(int(match[2]), int(match[3]), profile)
+        last = _nth(find_peaks(profile.bins, profile.resolution), -1) if match[1] else None
+        return bins if last is None or last.first_bin not in bins else last
     if text.startswith(">"):
         cycles = parse_time(text[1:]) * profile.hz
         return PeakRange(None, bin_of(round(cycles), profile.resolution), None)

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from darc.model.errors import ProfileError, UsageError
@@ -148,6 +148,26 @@ class Profile:
         It is the middle of the bin, not the mean of the calls that fell into it.
         """
         return max(self.low(bin_number), (self.low(bin_number) + self.high(bin_number) + 1) / 2)
+
+    @cached_property
+    def scale(self) -> float:
+        """Bins tell latencies to a factor of two at resolution 1: by this factor all of their
+        middles together are off from the sum that was measured. 0 where that is 0, as of calls
+        that take no longer than their probes; 1 where there is no call."""
+        middles = sum(n * self.mean_cycles(b) for b, n in self.bins.items())
+        return self.total / middles if middles else 1.0
+
+    def scaled_cycles(self, bin_number: int) -> float:
+        """The average latency of a bin in cycles, so that all calls add up to the sum that was
+        measured."""
+        return self.scale * self.mean_cycles(bin_number)
+
+    def excess_from(self, bin_number: int) -> float:
+        """In cycles, the sum over the calls in this bin and all higher ones of their latency less
+        the mean of the calls in lower bins (OSprof 3.1), by :attr:`scale`."""
+        slow = {b: n for b, n in self.bins.items() if b >= bin_number}
+        fast = self.mean_below(bin_number)
+        return self.scale * sum(n * (self.mean_cycles(b) - fast) for b, n in slow.items())
 
     def mean_below(self, bin_number: int) -> float:
         """The average latency in cycles, as bins tell, of the calls in lower bins than this one; 0

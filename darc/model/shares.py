@@ -124,10 +124,12 @@ def is_minor(snapshot: Snapshot) -> bool:
 def led_there(snapshot: Snapshot) -> float | None:
     """Where the share of some of the paths is not known: to what part of the peak's time, from 0
     to 1, all of them may come. Such a path has the part of the calls that led to it by their votes,
-    level after level. ``None`` where all shares are known, where no call was to be kept whole, or
-    where the user has chosen the path."""
-    kept, parameters = snapshot.ops, snapshot.parameters
-    if kept is None or not parameters.auto or parameters.loops is Loops.PAPER:
+    level after level; also where time was up before calls were kept. ``None`` where all shares are
+    known, where no call was to be kept whole, or where the user has chosen the path."""
+    parameters = snapshot.parameters
+    if snapshot.ops is None and not snapshot.probes.can.keeps_ops:
+        return None
+    if not parameters.auto or parameters.loops is Loops.PAPER:
         return None
     shares = [explain(path, snapshot).share for path in snapshot.paths]
     if None not in shares:

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
+from darc.model.addresses import is_kernels
 from darc.model.contexts import Context, measured_tree
 from darc.model.ftree import Fnode, RootCausePath
 from darc.model.functionprofile import FunctionProfile
@@ -35,10 +36,6 @@ class SiteState(str, Enum):
         return "timed" if self is SiteState.TIMED else self.value
 
 
-KERNELS_HALF = 1 << 63
-"""Addresses from there on are a kernel's."""
-
-
 @dataclass(frozen=True)
 class SiteReport:
     """One call site that darc wanted to time.
@@ -59,7 +56,7 @@ class SiteReport:
     def place(self) -> str:
         """What to show of where it is: in a kernel, which may have moved, what the debugger knows
         it by."""
-        return f"{self.address if self.address >= KERNELS_HALF else self.offset:#x}"
+        return f"{self.address if is_kernels(self.address) else self.offset:#x}"
 
 
 @dataclass(frozen=True)
@@ -88,11 +85,13 @@ class ProgramFigures:
 class Snapshot:
     """A session at one moment.
 
-    ``probes`` is the kind of probes in use; ``collected`` of ``needed`` in-peak calls were seen
-    at this ``level``, ``None`` where that cannot be read now; ``elapsed_seconds`` counts from the
+    ``probes`` is the kind of probes in use; ``collected`` of ``needed`` in-peak calls were seen at
+    this ``level``, ``None`` where that cannot be read now; ``elapsed_seconds`` counts from the
     start of the analysis, ``profile_seconds`` are those in which the program ran up to the choice
-    of the peak. The ftree may still be the session's own, which goes on with it: :meth:`frozen` is
-    a snapshot that nothing changes any more.
+    of the peak, and ``profile_calls`` the calls that came in these. The ftree may still be the
+    session's own, which goes on with it: :meth:`frozen` is a snapshot that nothing changes any
+    more. ``level`` (``None``: of no descent), ``paths``, ``waits`` and ``waits_of_fastest`` are a
+    descent's alone; other analyses have parts.
     """
 
     function: str
@@ -104,7 +103,7 @@ class Snapshot:
     peak: PeakRange | None = None
     ftree: Fnode | None = None
     paths: tuple[RootCausePath, ...] = ()
-    level: int = 0
+    level: int | None = None
     collected: int | None = 0
     needed: int = 0
     program: ProgramFigures = field(default_factory=ProgramFigures)
@@ -114,6 +113,7 @@ class Snapshot:
     parameters: Parameters = field(default_factory=Parameters)
     elapsed_seconds: float = 0.0
     profile_seconds: float = 0.0
+    profile_calls: int = 0
     ops: KeptOps | None = None
     """``None`` before a search, and where none are kept."""
     waits: Waits | None = None

@@ -43,10 +43,13 @@ class Kind(Generic[_Value_co]):
         same, where it is ``None``).
 
         Raises:
-            UsageError: it stands for none: one line with the text, what is valid, what to type.
+            UsageError: it stands for none: one line with the text, what is valid, what to type; or
+                what there is more to say, behind the label.
         """
         try:
             return self.parse(text)
+        except UsageError as error:
+            raise UsageError(f"{label}: {error}") from None
         except ValueError:
             raise UsageError(
                 f"{label}: '{text.strip()}' is not {self.valid}; "
@@ -104,11 +107,6 @@ def fraction(
         return value
 
     return Kind(f"a share {low} {most}", parse, "25%", words)
-
-
-def one_of(*words: str) -> Kind[str]:
-    """One of the ``words``."""
-    return named({word: word for word in words})
 
 
 def named(values: Mapping[str, _Value]) -> Kind[_Value]:

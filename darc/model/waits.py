@@ -30,11 +30,13 @@ class Role(str, Enum):
     RAN = "ran"
     """It had the processor meanwhile; in a kernel that does not tell more, at first."""
     DID = "did"
-    """In a kernel, of who is behind a wait: it ran itself,"""
+    """Of who is behind a wait: it ran itself,"""
     SLEPT = "slept"
     """it slept, until it was woken,"""
     READY = "ready"
     """or it could have run, but others had the processor."""
+    UNKNOWN = "unknown"
+    """or nothing is known of what it did then."""
     DISK = "disk"
     """A disk had requests of its to serve."""
     HANDED_OVER = "handed over"
@@ -63,7 +65,7 @@ class Holder:
     is_outside: bool = False
     """which are processes, not the program's own threads."""
     behind: tuple[Holder, ...] = ()
-    """In a kernel: what it did in that time itself, and for whom it waited; and who had
+    """What it did in that time itself, and for whom it waited; and who had
     the processor for which the thread waited; most time first."""
 
 

@@ -19,6 +19,10 @@ class OutOfReachError(DarcError):
     """A jump or a memory operand does not reach its target from the pad's place."""
 
 
+TARGET = "target"
+"""The name of a pad's constant that has the address of what it calls."""
+
+
 @dataclass(frozen=True)
 class Pad:
     """Finished bytes. ``back`` is the offset of the return point, or of where the landing leads on
@@ -32,6 +36,11 @@ class Pad:
     frames: tuple[tuple[int, int], ...]
     moved: dict[int, int]
     body: int | None = None
+
+    @property
+    def target(self) -> int:
+        """The offset of the constant that has the address of what it calls; 0 where it has none."""
+        return self.cells.get(TARGET, 0)
 
 
 @dataclass(frozen=True)

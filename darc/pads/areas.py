@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -99,6 +99,52 @@ class Area:
         """That of the return addresses of its pads' calls."""
         base = self.base if self.landings is None else self.landings.base
         return base // pads.SECTOR * pads.SECTOR
+
+
+class Areas:
+    """Those of a foothold; the agent is in the first one."""
+
+    def __init__(self) -> None:
+        self._areas: list[Area] = []
+
+    def __iter__(self) -> Iterator[Area]:
+        return iter(self._areas)
+
+    def __len__(self) -> int:
+        return len(self._areas)
+
+    @property
+    def first(self) -> Area:
+        """There are some."""
+        return self._areas[0]
+
+    def add(self, area: Area) -> None:
+        """One more."""
+        self._areas.append(area)
+
+    def use(self, areas: Iterable[Area]) -> None:
+        """There are these, and no others any more."""
+        self._areas = list(areas)
+
+    @property
+    def landings(self) -> list[ReturnLandings]:
+        """Those that calls come back to: see :mod:`darc.pads.returns`."""
+        pools = [(*area.pools, area.landings) for area in self._areas]
+        found = {one.base: one for own in pools for one in own if one is not None}
+        return list(found.values())
+
+    def holds(self, address: int) -> bool:
+        """Whether ``address`` is in one of them, or in a landing."""
+        return any(a.base <= address < a.base + a.size for a in self._areas) or any(
+            one.base <= address < one.base + one.extent for one in self.landings
+        )
+
+    def reaching(self, low: int, high: int) -> Area | None:
+        """One from which all of [low, high) is in reach, if there is one."""
+        for area in self._areas:
+            if max(high, area.base + area.size) - min(low, area.base) < pads.NEAR:
+                return area
+        return None
 
 
 @dataclass(frozen=True)

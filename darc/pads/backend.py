@@ -93,6 +93,15 @@ class PadBackend(ABC):
         May call functions."""
         return {}
 
+    def take_interrupt(self, foothold: Foothold) -> bool:
+        """Takes a SIGINT that waits, as every thread blocks it, out of what is debugged. Whether
+        one did.
+
+        Raises:
+            TargetError: no system call can be made there now.
+        """
+        return False
+
     @abstractmethod
     def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
         """Tells the agent which calls to watch, and to ring after ``needed`` of them.

@@ -8,6 +8,7 @@ from darc.code.architecture import FunctionCode, Instruction, Prologue, Site
 from darc.code.patchable import SHARED
 from darc.code.processor import PATCH_LENGTH, is_relative, leaves_frame, read_prologue
 from darc.code.program import Program
+from darc.model.refusal import Refusal
 from darc.pads.patching import Patch
 from darc.target.target import Target
 
@@ -31,10 +32,12 @@ class Displacing:
         self._target = target
         self._program = program
 
-    def entry(self, code: FunctionCode, *, is_timed: bool) -> tuple[FunctionCode, Prologue | str]:
-        """Where a function is entered that is to jump to its pad, and what that displaces there; a
-        string says why nothing may be. One that ``is_timed`` may have its jump a bit behind its
-        entry, and displace more, so that more of its calls can be timed."""
+    def entry(
+        self, code: FunctionCode, *, is_timed: bool
+    ) -> tuple[FunctionCode, Prologue | Refusal]:
+        """Where a function is entered that is to jump to its pad, and what that displaces there, or
+        why nothing may be. One that ``is_timed`` may have its jump a bit behind its entry, and
+        displace more, so that more of its calls can be timed."""
         if not is_timed:
             return code, self.prologue(code, PATCH_LENGTH, is_guard=True)
         code = replace(code, entry=self._behind_faults(code))
@@ -46,9 +49,8 @@ class Displacing:
         keep."""
         at = code.entry
         for _ in range(_AHEAD):
-            if (
-                self.prologue(replace(code, entry=at), PATCH_LENGTH, is_guard=False)
-                is not MAY_FAULT
+            if self.prologue(replace(code, entry=at), PATCH_LENGTH, is_guard=False) != Refusal(
+                MAY_FAULT
             ):
                 return at
             instruction = code.instructions[at]
@@ -58,33 +60,35 @@ class Displacing:
                 break
         return code.entry
 
-    def _with_short_call(self, code: FunctionCode, prologue: Prologue | str) -> Prologue | str:
+    def _with_short_call(
+        self, code: FunctionCode, prologue: Prologue | Refusal
+    ) -> Prologue | Refusal:
         """The prologue up to the end of a short call whose own patch would begin in it, as in a
         function that only passes a virtual call on: both can be timed then."""
-        if isinstance(prologue, str):
+        if isinstance(prologue, Refusal):
             return prologue
         end = prologue.entry + prologue.length
         for site in code.sites:
             wanted = site.patch < end if site.displaced else site.problem is not None
             if wanted and end < site.back <= prologue.entry + _FIRST:
                 longer = self.prologue(code, site.back - prologue.entry, is_guard=False)
-                return prologue if isinstance(longer, str) else longer
+                return prologue if isinstance(longer, Refusal) else longer
         return prologue
 
-    def prologue(self, code: FunctionCode, room: int, *, is_guard: bool) -> Prologue | str:
-        """What a jump of ``room`` bytes displaces at the function's entry; a string says why it may
-        not. A guard's function is a runtime's, whose own data nobody polls."""
+    def prologue(self, code: FunctionCode, room: int, *, is_guard: bool) -> Prologue | Refusal:
+        """What a jump of ``room`` bytes displaces at the function's entry, or why it may not.
+        A guard's function is a runtime's, whose own data nobody polls."""
         if self._program.mapped.is_shared(code.entry):
-            return SHARED
+            return Refusal(SHARED)
         prologue = read_prologue(code, self._program, room)
-        if isinstance(prologue, str):
+        if isinstance(prologue, Refusal):
             return prologue
         if self.user_stands_in(prologue.entry, prologue.entry + prologue.length):
-            return USERS
+            return Refusal(USERS)
         if any(
             self._stays(instruction, is_guard=is_guard) for instruction in prologue.instructions
         ):
-            return MAY_FAULT
+            return Refusal(MAY_FAULT)
         return prologue
 
     def _stays(self, instruction: Instruction, *, is_guard: bool) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import IntEnum
 from typing import Self
@@ -18,12 +18,12 @@ from darc.agent import compiled
 from darc.agent.damage import DamagedError
 from darc.agent.layout import Room
 from darc.agent.memory import AgentMemory
-from darc.code.architecture import Prologue, Site
 from darc.code.program import Program
 from darc.model.errors import PadsImpossibleError, TargetError, UnsupportedError
 from darc.pads import processor as pads
-from darc.pads.areas import Area, Placed, PlacedPads
+from darc.pads.areas import Area, Areas, PlacedPads
 from darc.pads.calibration import Calibration
+from darc.pads.placing import Placing
 from darc.pads.returns import Replaced, ReturnLandings, own_back
 from darc.target.memory import Read, Write
 from darc.target.target import Target
@@ -55,13 +55,14 @@ class Foothold(ABC):
         self._program = program
         self.identity = identity
         self._blob = compiled.load()
-        self._areas: list[Area] = []
+        self._areas = Areas()
         self._pads = PlacedPads()
         self._agent_base = 0
         self.damaged = False
         """Whether the program has written over its tables: nothing is to be built on them."""
         self.tables: AgentMemory
-        self.stubs: pads.Stubs
+        self.placing: Placing
+        """Of pads, once the agent is there."""
 
     # --------------------------------------------------------- where memory comes from
 
@@ -139,7 +140,7 @@ class Foothold(ABC):
         self._take_areas()
         if not self._areas:
             raise PadsImpossibleError("found no room for pads near the program's code")
-        first = self._areas[0]
+        first = self._areas.first
         self._use_agent(first.base + first.used)
         self._target.memory.write(self._agent_base, self._blob.code)
         first.fill(len(self._blob.code))
@@ -160,14 +161,20 @@ class Foothold(ABC):
     def _begin_landings(self) -> None:
         """They lead to the agent from now on."""
         for landings in self.landings:
-            landings.begin(self.tables.control, self.stubs.landed)
+            landings.begin(self.tables.control, self.placing.stubs.landed)
         self.tables.set_landings([landings.base for landings in self.landings])
 
     def _use_agent(self, base: int) -> None:
         """The agent's code is, or will be, at ``base``."""
         self._agent_base = base
-        self.stubs = pads.Stubs(
-            *(self.symbol(f"darc_stub_{field.name}") for field in fields(pads.Stubs))
+        self.placing = self._new_placing(
+            pads.Stubs(*(self.symbol(f"darc_stub_{field.name}") for field in fields(pads.Stubs)))
+        )
+
+    def _new_placing(self, stubs: pads.Stubs) -> Placing:
+        """Areas, tables and the agent are there, which pads ask by its ``stubs``."""
+        return Placing(
+            self._target.memory, self._areas, self._pads, tables=self.tables, stubs=stubs
         )
 
     def reopen(self, program: Program, resolution: int) -> None:
@@ -176,13 +183,12 @@ class Foothold(ABC):
         self._take_areas()
         self.tables.reset(resolution)
         self._begin_landings()
+        self.placing.begin()
 
     @property
     def landings(self) -> list[ReturnLandings]:
         """Those that calls come back to: see :mod:`darc.pads.returns`."""
-        pools = [(*area.pools, area.landings) for area in self._areas]
-        found = {one.base: one for own in pools for one in own if one is not None}
-        return list(found.values())
+        return self._areas.landings
 
     def own_back(self, word: int) -> int | None:
         """The program's own return address where ``word`` is one that leads to a landing."""
@@ -240,11 +246,7 @@ class Foothold(ABC):
             return False
         if room is not None and not self.tables.room.holds(room):
             return False
-        return self._has_room() or (self._reuse() and self._has_room())
-
-    def _has_room(self) -> bool:
-        most = self.tables.layout.room.sites // 2
-        return self._pads.used_numbers <= most and all(area.has_room for area in self._areas)
+        return self.placing.has_room or (self._reuse() and self.placing.has_room)
 
     def _reuse(self) -> bool:
         """Makes room of the pads of earlier analyses but for those to which a thread may come back:
@@ -253,17 +255,8 @@ class Foothold(ABC):
         found = self.references()
         if found is None:
             return False
-        self._keep(self._pads.reached(found))
+        self.placing.keep(self._pads.reached(found))
         return True
-
-    def _keep(self, kept: Sequence[Placed]) -> None:
-        """All is free but what areas always keep, and these pads."""
-        for area in self._areas:
-            inside = range(area.base + area.floor, area.base + area.size)
-            area.keep(sorted((p.place for p in kept if p.place.start in inside), key=_first))
-        for landings in self.landings:
-            landings.forget(lambda at: self.holds(at) and not any(at in p.place for p in kept))
-        self._pads.keep(kept, [range(one.base, one.base + one.floor) for one in self._areas])
 
     def references(self) -> frozenset[int] | None:
         """No analysis is under way, and all threads stand still: the addresses in the agent and in
@@ -292,11 +285,6 @@ class Foothold(ABC):
         """Address of one of the agent's functions."""
         return self._agent_base + self._blob.symbols[name]
 
-    def f0_code(self, index: int) -> pads.F0Code | None:
-        """What the pad of f0, which is site ``index``, does itself, where that is worth it."""
-        del index
-        return None
-
     def is_damaged(self) -> bool:
         """Whether it is there, but its tables are not what they must be. Any thread."""
         try:
@@ -306,114 +294,24 @@ class Foothold(ABC):
         except TargetError:
             # Unmapped alone, or with all that was there (an exec)?
             with contextlib.suppress(TargetError):
-                self.damaged = self.tables.raw(self._areas[0].base, len(MARK)) == MARK
+                self.damaged = self.tables.raw(self._areas.first.base, len(MARK)) == MARK
         return self.damaged
 
     def holds(self, address: int) -> bool:
         """Whether ``address`` is in the agent, a pad or a landing."""
-        return any(a.base <= address < a.base + a.size for a in self._areas) or any(
-            one.base <= address < one.base + one.extent for one in self.landings
-        )
+        return self._areas.holds(address)
 
     @property
     def agent_base(self) -> int:
         """Where the agent's code begins."""
         return self._agent_base
 
-    def _reaching(self, low: int, high: int) -> Area | None:
-        for area in self._areas:
-            if max(high, area.base + area.size) - min(low, area.base) < pads.NEAR:
-                return area
-        return None
-
-    # ------------------------------------------------------------------ pads
-
-    def place(
-        self,
-        area: Area,
-        index: int | None,
-        back: int | None,
-        make: Callable[[int], pads.Pad],
-    ) -> tuple[int, pads.Pad]:
-        """Writes the pad that ``make`` makes for an address; ``index`` is the number of the site
-        whose row it reads, if any, ``back`` the return address of the site it serves, 0 where that
-        differs from call to call, ``None`` where the pad leaves it on the stack.
-
-        Raises:
-            TargetError: there is no more room.
-            OutOfReachError: the program's code or data is too far away.
-        """
-        origin, size = area.base + area.used, 0
-        pad = make(origin)
-        while len(pad.code) > size:  # it may be longer in another place
-            size = len(pad.code)
-            origin = area.free(size)
-            pad = make(origin)
-        place = range(origin, origin + len(pad.code))
-        if not area.take(place):
-            raise TargetError("no room for more pads: 'set darc max-probes' to a lower number")
-        self._target.memory.write(origin, pad.code)
-        rows = frozenset(() if index is None else (index,))
-        self._pads.add(Placed(place, pad.frames, back, rows))
-        return origin, pad
-
-    def entered_before(self, prologue: Prologue) -> tuple[int, int, pads.Pad] | None:
-        """The pad that an earlier set's function has at its entry, where that may be used again:
-        the number of its site, where it is, and the pad."""
-        del prologue
-        return None
-
-    def place_call(
-        self, area: Area, site: Site, index: int, sectors: Sequence[int]
-    ) -> tuple[int, pads.Pad, int]:
-        """Writes the pad of a call site, which is number ``index``, and its landing; ``sectors``
-        are those of its callers. Returns where it is, the pad, and the return address of its call.
-
-        Raises:
-            TargetError: there is no more room.
-            OutOfReachError: the program's code or data is too far away, or no landing is left.
-        """
-        data, landings = self.tables.sites.address(index), area.landings
-        if landings is None:
-            origin, pad = self.place(
-                area,
-                index,
-                site.back,
-                lambda at: pads.call_pad(
-                    site, site_data=data, sectors=sectors, stubs=self.stubs, origin=at
-                ),
-            )
-            assert pad.back is not None
-            return origin, pad, origin + pad.back
-        landings = area.landings_of(site.back, landings)
-        cell = landings.claim(site.back)
-        back = landings.returns_to(cell)
-        origin, pad = self.place(
-            area,
-            index,
-            site.back,
-            lambda at: pads.call_pad(
-                site, site_data=data, sectors=sectors, stubs=self.stubs, origin=at, landing=back
-            ),
-        )
-        assert pad.back is not None
-        far = origin + pad.cells.get("target", 0)
-        landings.lead(cell, pads.landing_call(site, back, far), origin + pad.back)
-        return origin, pad, back
-
-    def lead(self, site: Site, pad: int) -> bytes | None:
-        """What to write over a site that has a nop behind it, to lead to its pad; ``None`` where
-        that cannot be."""
-        del site, pad
-        return None
-
-    def new_index(self) -> int:
-        """The number of a site that no pad uses."""
-        return self._pads.new_number()
-
-    def free_index(self, index: int) -> None:
-        """No pad was made for the site with this number."""
-        self._pads.free_number(index)
+    def area_for(self, low: int, high: int) -> Area | None:
+        """An area from which the module around [low, high) is in reach, if there is one."""
+        module = self._program.module_at(low)
+        if module is not None:
+            low, high = min(low, module.start), max(high, module.end)
+        return self._areas.reaching(low, high)
 
     def calibrate_members(self) -> None:
         """Measures what the pad of a set's function costs, once; nothing is timed yet. The agent
@@ -423,40 +321,4 @@ class Foothold(ABC):
             TargetError: there is no room for one more pad.
         """
         if not self.tables.member_cost:
-            Calibration(self, self._blob, self._areas[0]).measure_member()
-
-    def area_for(self, low: int, high: int) -> Area | None:
-        """An area from which the module around [low, high) is in reach, if there is one."""
-        module = self._program.module_at(low)
-        if module is not None:
-            low, high = min(low, module.start), max(high, module.end)
-        return self._reaching(low, high)
-
-    def caller(self, pc: int, stack: int) -> tuple[int, int] | None:
-        """For unwinders: where ``pc`` is in a pad, the address of the stack word of the return
-        address, and that address."""
-        for landings in self.landings:
-            if (found := landings.caller(pc, stack)) is not None:
-                return found
-        pad = self._pads.before(pc)
-        distance = None if pad is None else pad.distance(pc)
-        if pad is None or distance is None:
-            return None
-        slot = stack + distance
-        if pad.back:
-            return slot, pad.back
-        # Not by the tables: they are closed when the analysis is over, and threads may stand here.
-        word = int.from_bytes(self._target.memory.read(slot, 8), "little")
-        for landings in self.landings:
-            if (own := landings.gone_on_to(word)) is not None:
-                return slot, own
-        if pad.back is None or (distance >= 0 and not self.holds(word)):
-            return slot, word
-        for record in self.tables.records.used():
-            if record.slot == slot:
-                return slot, record.back
-        return None
-
-
-def _first(place: range) -> int:
-    return place.start
+            Calibration(self, self._blob, self._areas.first).measure_member()

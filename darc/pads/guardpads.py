@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from darc.code.landmarks import Landmark
 from darc.code.program import Program
 from darc.model.errors import TargetError, UnsupportedError
+from darc.model.refusal import Refusal
 from darc.pads.patching import Patch, Patcher
-from darc.target.target import Target
 
 LandmarksOf = Callable[[Program], Iterator[tuple[Landmark, int, str]]]
 """Where guards are to stand: what each is, its function's address, and a name."""
@@ -22,17 +22,14 @@ class GuardPads:
 
     def __init__(
         self,
-        target: Target,
         program: Program,
         patcher: Patcher,
         places: LandmarksOf,
         *,
-        make: Callable[[int, Landmark], Patch | str],
+        make: Callable[[int, Landmark], Patch | Refusal],
         is_f0: Callable[[int], bool],
     ) -> None:
-        """``make`` makes the pad of the function at an address; a string says why there can be
-        none."""
-        self._target = target
+        """``make`` makes the pad of the function at an address."""
         self._program = program
         self._patcher = patcher
         self._places = places
@@ -45,8 +42,8 @@ class GuardPads:
         self._waits: dict[int, tuple[Landmark, str]] = {}
         """Places where threads wait for each other, by their addresses: what each is, and a
         name."""
-        self._prepared: dict[int, Patch | str] = {}
-        """By their addresses; a string says why there can be none."""
+        self._prepared: dict[int, Patch | Refusal] = {}
+        """By their addresses."""
 
     @property
     def patches(self) -> list[Patch]:
@@ -117,7 +114,7 @@ class GuardPads:
             self._waits[address] = kind, name
             made = self._prepared[address] = self._make(address, kind)
             if isinstance(made, Patch):
-                self._target.journal.patches([made.place])
+                self._patcher.note([made])
 
     @property
     def knows_waits(self) -> bool:
@@ -153,8 +150,8 @@ class GuardPads:
         made = self._prepared.pop(address, None)
         if made is None:
             made = self._make(address, kind)
-        if isinstance(made, str):
-            return made
+        if isinstance(made, Refusal):
+            return made.why
         for patch in (made, made.through):
             if patch is not None:
                 patch.is_guard = True

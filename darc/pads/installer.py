@@ -20,6 +20,7 @@ from darc.code.notrace import why_notrace
 from darc.code.program import Program
 from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import CallKind, Function
+from darc.model.refusal import Refusal
 from darc.pads import processor as pads
 from darc.pads import returns
 from darc.pads.displacing import USERS, Displacing
@@ -67,7 +68,6 @@ class PadInstaller:
         self.tables = foothold.tables
         self.patcher = Patcher(target, program, foothold.tables, foothold.interrupted)
         self.guards = GuardPads(
-            target,
             program,
             self.patcher,
             landmarks,
@@ -113,8 +113,8 @@ class PadInstaller:
     def prepare_f0(self, code: FunctionCode) -> str | None:
         """Makes f0's entry pad; a string says why none can stand there."""
         made = self._maker.entry(code, self._blob.constants.F0, 1)
-        if isinstance(made, str):
-            return made
+        if isinstance(made, Refusal):
+            return made.why
         self._f0 = made
         return None
 
@@ -130,8 +130,8 @@ class PadInstaller:
             made = self._maker.entry(code, kind, 1, landings=landings, number=number)
         except TargetError as error:
             return str(error)
-        if isinstance(made, str):
-            return made
+        if isinstance(made, Refusal):
+            return made.why
         self._members[number] = made
         return None
 
@@ -140,15 +140,16 @@ class PadInstaller:
         problems = {}
         with contextlib.suppress(TargetError):  # told of each of them
             self.patcher.note(self._members.values())
-        for number, patch in list(self._members.items()):
-            try:
-                # Since its pad was made.
-                if self._displacing.user_stands_in(patch.address, patch.end):
-                    raise TargetError(USERS)
-                self.patcher.activate(patch)
-            except TargetError as error:
-                problems[number] = str(error)
-                del self._members[number]
+        with self.patcher.together():  # what signals' handlers come back to is looked for once
+            for number, patch in list(self._members.items()):
+                try:
+                    # Since its pad was made.
+                    if self._displacing.user_stands_in(patch.address, patch.end):
+                        raise TargetError(USERS)
+                    self.patcher.activate(patch)
+                except TargetError as error:
+                    problems[number] = str(error)
+                    del self._members[number]
         self.tables.enabled = True
         return problems
 
@@ -201,19 +202,19 @@ class PadInstaller:
         """Why no call of ``callee`` goes through a pad."""
         return why_notrace(program, callee)
 
-    def prepare_site(self, site: Site, parent: int) -> Patch | str:
+    def prepare_site(self, site: Site, parent: int) -> Patch | Refusal:
         """At a stop: a pad for ``site``, whose caller's frame was entered through the pad that
-        returns to ``parent``. Returns a reason when there can be none."""
+        returns to ``parent``."""
         return self._prepare_site(site, parent, is_ahead=False)
 
-    def _prepare_site(self, site: Site, parent: int, *, is_ahead: bool) -> Patch | str:
+    def _prepare_site(self, site: Site, parent: int, *, is_ahead: bool) -> Patch | Refusal:
         known, sector = self._sites.get(site.address), parent // pads.SECTOR * pads.SECTOR
         if known is not None and sector in known.sectors and site.address in self._sure:
             return known
         site = self._displacing.in_place(site)
         problem = self.problem(site)
         if problem is not None:
-            return problem
+            return Refusal(problem)
         if site.kind is CallKind.INTERRUPT:
             return self._prepare_interrupt(site)
         cell = None
@@ -230,7 +231,7 @@ class PadInstaller:
             return known
         sectors = tuple(sorted({sector, *(known.sectors if known is not None else ())}))
         made = self._maker.site(site, sectors=sectors, known=known, cell=cell, is_ahead=is_ahead)
-        if isinstance(made, str):
+        if isinstance(made, Refusal):
             return made
         if known is not None:
             self._replace(known, made)
@@ -259,12 +260,11 @@ class PadInstaller:
         if known is None and (site.kind is CallKind.INTERRUPT or not self._may_prepare_ahead()):
             return None
         made = self._prepare_site(site, parent, is_ahead=True) if known is None else known
-        if isinstance(made, str):
+        if isinstance(made, Refusal):
             return None
         if known is None:
             self._ahead.add(site.address)
-            if made.cell is None:  # so that this need not be noted at the stop
-                self._target.journal.patches([made.place])
+            self.patcher.note([made])  # so that this need not be done at the stop
         return made.pad_back
 
     def _may_prepare_ahead(self) -> bool:
@@ -272,7 +272,7 @@ class PadInstaller:
         self._ahead = {address for address in self._ahead if not self._sites[address].was_active}
         return len(self._ahead) < _MOST_AHEAD
 
-    def _prepare_interrupt(self, site: Site) -> Patch | str:
+    def _prepare_interrupt(self, site: Site) -> Patch | Refusal:
         """A pad at the entry of a handler."""
         known = self._sites.get(site.address)
         if known is not None:
@@ -366,7 +366,8 @@ class PadInstaller:
     def _restore_copies(self) -> list[Replaced]:
         if not self._may_be_copied:
             return []
-        found = self._foothold.restore_copies()
+        with self._target.companions:
+            found = self._foothold.restore_copies()
         self._may_be_copied = False
         return found
 

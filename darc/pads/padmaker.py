@@ -6,7 +6,7 @@ where a jump to the pad is to stand, and what stands there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from darc.agent import compiled
@@ -14,6 +14,7 @@ from darc.code.architecture import FunctionCode, Prologue, Site
 from darc.code.processor import PATCH_LENGTH, SHORT_JUMP
 from darc.code.program import Program
 from darc.code.relays import Relay, relays
+from darc.model.refusal import Refusal
 from darc.pads import processor as pads
 from darc.pads import returns
 from darc.pads.areas import Area
@@ -21,6 +22,27 @@ from darc.pads.displacing import Displacing
 from darc.pads.foothold import Foothold
 from darc.pads.patching import Patch
 from darc.pads.returns import ReturnLandings
+
+
+def _comes_back(
+    prologue: Prologue, origin: int, pad: pads.Pad, landings: ReturnLandings | None
+) -> tuple[int, Mapping[str, int]]:
+    """Where calls of a function come back to whose entry has the ``pad`` at ``origin``, and what
+    the agent knows of its ``landings``, which lead there from now on."""
+    if landings is None:
+        assert pad.back is not None
+        return origin + pad.back, {}
+    assert pad.body is not None
+    body = origin + pad.body
+    landings.bind(prologue.entry, body)
+    return landings.callers, {"landings": landings.base, "body": body}
+
+
+def _jump_in(prologue: Prologue, relay: Relay | None, origin: int) -> bytes:
+    """What is to stand at the entry: a jump to the pad at ``origin``, or a short one to a relay."""
+    if relay is None:
+        return pads.patch_bytes(None, prologue.entry, PATCH_LENGTH, origin)
+    return pads.patch_short(prologue.entry, relay.address)
 
 
 class PadMaker:
@@ -40,6 +62,7 @@ class PadMaker:
         self._taken = taken
         self._blob = compiled.load()
         self._tables = foothold.tables
+        self._placing = foothold.placing
 
     # ------------------------------------------------------------- at an entry
 
@@ -51,16 +74,16 @@ class PadMaker:
         *,
         landings: ReturnLandings | None = None,
         number: int = 0,
-    ) -> Patch | str:
+    ) -> Patch | Refusal:
         """A pad at a function's entry, of that ``kind`` for the agent, whose calls come back
-        through ``landings``; of a set's the ``number``. A string says why none can stand there."""
+        through ``landings``; of a set's the ``number``."""
         found = self._way_in(code, is_timed=bool(timed))
-        if isinstance(found, str):
+        if isinstance(found, Refusal):
             return found
         prologue, relay = found
         area = self._foothold.area_for(prologue.entry, prologue.entry + prologue.length)
         if area is None:
-            return pads.NO_ROOM
+            return Refusal(pads.NO_ROOM)
         if kind == self._blob.constants.F0:
             landings = area.landings
         try:
@@ -68,21 +91,10 @@ class PadMaker:
                 prologue, area, kind, is_through=relay is not None, landings=landings
             )
         except pads.OutOfReachError as error:
-            return str(error)
-        if landings is None:
-            assert pad.back is not None
-            pad_back, lands = origin + pad.back, {}
-        else:
-            assert pad.body is not None
-            body = origin + pad.body
-            landings.bind(prologue.entry, body)
-            pad_back, lands = landings.callers, {"landings": landings.base, "body": body}
-        if relay is None:
-            through = None
-            patch = pads.patch_bytes(None, prologue.entry, PATCH_LENGTH, origin)
-        else:
-            through = self._lead_through(relay, area, origin, kind)
-            patch = pads.patch_short(prologue.entry, relay.address)
+            return Refusal(str(error))
+        pad_back, lands = _comes_back(prologue, origin, pad, landings)
+        through = None if relay is None else self._lead_through(relay, area, origin, kind)
+        patch = _jump_in(prologue, relay, origin)
         made = Patch(
             address=prologue.entry,
             original=prologue.original[: len(patch)],
@@ -98,17 +110,19 @@ class PadMaker:
         self._write_site(made, kind, timed, route_first=number, **lands)
         return made
 
-    def _way_in(self, code: FunctionCode, *, is_timed: bool) -> tuple[Prologue, Relay | None] | str:
+    def _way_in(
+        self, code: FunctionCode, *, is_timed: bool
+    ) -> tuple[Prologue, Relay | None] | Refusal:
         """What a jump at the entry displaces, and through which relay it leads where only a short
-        one has room; a string says why none can stand there."""
+        one has room."""
         code = replace(code, entry=self._program.way_in(code.entry))
         code, prologue = self._displacing.entry(code, is_timed=is_timed)
-        if not isinstance(prologue, str):
+        if not isinstance(prologue, Refusal):
             return prologue, None
         why = prologue
         relay = self.relay(code.entry)
         prologue = self._displacing.prologue(code, SHORT_JUMP, is_guard=not is_timed)
-        return why if relay is None or isinstance(prologue, str) else (prologue, relay)
+        return why if relay is None or isinstance(prologue, Refusal) else (prologue, relay)
 
     def _place_entry(
         self,
@@ -120,23 +134,23 @@ class PadMaker:
         landings: ReturnLandings | None,
     ) -> tuple[int, int, pads.Pad]:
         """The pad itself: its index, its place and its code. Raises OutOfReachError."""
-        foothold, constants = self._foothold, self._blob.constants
+        placing, constants = self._placing, self._blob.constants
         is_member = kind == constants.MEMBER
-        before = foothold.entered_before(prologue) if is_member and is_through else None
-        index = foothold.new_index() if before is None else before[0]
+        before = placing.entered_before(prologue) if is_member and is_through else None
+        index = placing.new_index() if before is None else before[0]
         address = self._tables.sites.address(index)
-        own_code = foothold.f0_code(index) if kind == constants.F0 else None
+        own_code = placing.f0_code(index) if kind == constants.F0 else None
         sieve = self._sieve() if kind == constants.UNLOCK else None
 
         def make(at: int) -> pads.Pad:
             if own_code is not None:
                 return pads.f0_pad(prologue, own_code, at)
             return pads.entry_pad(
-                *(prologue, address, foothold.stubs, at), lands=landings is not None, sieve=sieve
+                *(prologue, address, placing.stubs, at), lands=landings is not None, sieve=sieve
             )
 
         back = 0 if landings is None else None
-        origin, pad = before[1:] if before else foothold.place(area, index, back, make)
+        origin, pad = before[1:] if before else placing.place(area, index, back, make)
         return index, origin, pad
 
     def _sieve(self) -> pads.Sieve:
@@ -157,17 +171,16 @@ class PadMaker:
         known: Patch | None,
         cell: int | None,
         is_ahead: bool,
-    ) -> Patch | str:
+    ) -> Patch | Refusal:
         """A pad of a call site, for frames that were entered through pads in these ``sectors``, in
         place of the one that is ``known``. One among what f0 has displaced has no bytes of its own,
-        but a ``cell`` in f0's pad. A string says why there can be none."""
+        but a ``cell`` in f0's pad."""
         area = self._foothold.area_for(site.patch, site.back)
         if area is None:
-            return pads.NO_ROOM
-        index = self._foothold.new_index()
+            return Refusal(pads.NO_ROOM)
+        index = self._placing.new_index()
         relay = self.relay(site.address, known) if site.is_short else None
-        constants = self._blob.constants
-        kind = constants.TAIL if site.kind.is_tail else constants.CALL
+        kind = self._kind_of(site)
         try:
             origin, pad, back = self._place_site(area, site, index, sectors, is_ahead=is_ahead)
             patch, through = b"", None
@@ -177,12 +190,12 @@ class PadMaker:
             elif site.nop or cell is None:
                 patch = self._jump(site, origin)
         except returns.NoLandingError as error:  # each decision asks again
-            self._foothold.free_index(index)
-            return str(error)
+            self._placing.free_index(index)
+            return Refusal(str(error))
         except pads.OutOfReachError as error:
-            return str(error)
+            return Refusal(str(error))
         if site.nop and relay is None and not patch:
-            return "the call is shorter than a jump"
+            return Refusal("the call is shorter than a jump")
         made = Patch(
             address=site.patch,
             original=self._program.read(site.patch, len(patch) or site.length),
@@ -196,23 +209,32 @@ class PadMaker:
             cell=cell,
             through=through,
         )
+        self._write_call(made, site)
+        return made
+
+    def _kind_of(self, site: Site) -> int:
+        """What the agent calls it."""
+        constants = self._blob.constants
+        return constants.TAIL if site.kind.is_tail else constants.CALL
+
+    def _write_call(self, made: Patch, site: Site) -> None:
+        """Tells the agent of the pad of a call site."""
         self._tables.sites.write(
-            index,
+            made.index,
             back=site.back,
-            pad_back=back,
-            kind=kind,
+            pad_back=made.pad_back,
+            kind=self._kind_of(site),
             timed=1,
-            indirect=0 if site.target is not None else constants.MAX_TARGETS,
+            indirect=0 if site.target is not None else self._blob.constants.MAX_TARGETS,
             address=site.patch,
             original=made.original[:16],
             length=len(made.original),
         )
-        return made
 
     def _jump(self, site: Site, origin: int) -> bytes:
         """What is written at the site itself; nothing where that has no room, and no other way."""
         if site.nop:
-            return self._foothold.lead(site, origin) or b""
+            return self._placing.lead(site, origin) or b""
         if site.kind.is_tail:
             return pads.patch_tail(site, origin)
         return pads.patch_bytes(site.kind, site.patch, site.length, origin)
@@ -223,8 +245,8 @@ class PadMaker:
         """The pad itself: its place, its code, and where its call returns to."""
         if not site.kind.is_tail:
             return self._place_call(area, site, index=index, sectors=sectors, is_ahead=is_ahead)
-        data, stubs = self._tables.sites.address(index), self._foothold.stubs
-        origin, pad = self._foothold.place(
+        data, stubs = self._tables.sites.address(index), self._placing.stubs
+        origin, pad = self._placing.place(
             area,
             index,
             None,
@@ -235,13 +257,13 @@ class PadMaker:
     def _place_call(
         self, area: Area, site: Site, index: int, sectors: Sequence[int], is_ahead: bool
     ) -> tuple[int, pads.Pad, int]:
-        """As the foothold's; at a stop there may be more landings where none is left."""
+        """As :meth:`Placing.place_call`; at a stop there may be more landings than are left."""
         try:
-            return self._foothold.place_call(area, site, index, sectors)
+            return self._placing.place_call(area, site, index, sectors)
         except returns.NoLandingError:
             if is_ahead or not self._foothold.more_for_sites(area, site.address):
                 raise
-            return self._foothold.place_call(area, site, index, sectors)
+            return self._placing.place_call(area, site, index, sectors)
 
     # ------------------------------------------------------------ through relays
 
@@ -265,7 +287,7 @@ class PadMaker:
         origin: int | None = None
         moved: dict[int, int] = {}
         if relay.displaced:
-            origin, own = self._foothold.place(
+            origin, own = self._placing.place(
                 area, None, None, lambda at: pads.relay_pad(relay, at)
             )
             moved = {at: origin + offset for at, offset in own.moved.items()}
@@ -274,7 +296,7 @@ class PadMaker:
             address=relay.start,
             original=self._program.read(relay.start, len(patch)),
             bytes=patch,
-            index=self._foothold.new_index(),
+            index=self._placing.new_index(),
             pad=pad,
             pad_back=0,
             moved=moved,

@@ -88,6 +88,7 @@ class Patcher:
     ) -> None:
         """``interrupted`` is :meth:`darc.pads.foothold.Foothold.interrupted`."""
         self._target = target
+        self._journal = target.journal  # notes are made ahead as well, by another thread
         self._interrupted = interrupted
         self._program = program
         self._tables = tables
@@ -117,9 +118,10 @@ class Patcher:
         return self._paused or self._deferred
 
     def note(self, patches: Iterable[Patch]) -> None:
-        """Has the journal know them in one piece: they are many, and about to be activated."""
+        """Has the journal know them in one piece: they are many and about to be activated,
+        or may be later."""
         new = [patch for patch in patches if patch.cell is None and not patch.in_place]
-        self._target.journal.patches([patch.place for patch in new])
+        self._journal.patches([patch.place for patch in new])
 
     def activate(self, patch: Patch) -> None:
         """From now on the place leads to its pad.
@@ -138,7 +140,8 @@ class Patcher:
                 return
             self._program.live.patches[patch.address] = patch.original
             if not self._paused:
-                self._try(patch)
+                with self._target.companions:
+                    self._try(patch)
             self._active[patch.address] = patch
         except TargetError:
             patch.active = False
@@ -168,7 +171,8 @@ class Patcher:
             return False
         patch.in_place = False
         if patch.active:
-            self._try(patch)
+            with self._target.companions:
+                self._try(patch)
         else:
             self.activate(patch)
         return True
@@ -181,8 +185,9 @@ class Patcher:
         if patch.cell is not None:
             self._target.memory.write(patch.cell, struct.pack("<Q", patch.cell_value))
             return
-        self._take(patch)
-        self._bring_back([patch])
+        with self._target.companions:
+            self._take(patch)
+            self._bring_back([patch])
         self._active.pop(patch.address, None)
         self._program.live.patches.pop(patch.address, None)
         if patch.through is not None:
@@ -197,7 +202,8 @@ class Patcher:
             yield
             return
         tables = self._tables
-        with self._target.memory.batched(range(tables.base, tables.base + tables.layout.size)):
+        batch = range(tables.base, tables.base + tables.layout.size)
+        with self._target.companions, self._target.memory.batched(batch):
             taken = self._taken = set[int]()
             try:
                 yield
@@ -258,7 +264,7 @@ class Patcher:
             patch.code = self._target.memory.read(patch.address, patch.end - patch.address)
         self._move_threads(patch)
         # In this order: the debugger may be killed in between, and another one has to find it.
-        self._target.journal.patches([patch.place])
+        self._journal.patches([patch.place])
         self._tables.sites.set(patch.index, patched=1)
         if self._taken is not None:
             self._taken.discard(patch.index)
@@ -321,7 +327,8 @@ class Patcher:
         """Threads among what was displaced by a patch that is no more, in its pad, go on where
         that has its place."""
         if not patch.in_place:
-            self._lead({pad: at for at, pad in patch.moved.items()})
+            with self._target.companions:
+                self._lead({pad: at for at, pad in patch.moved.items()})
 
     def _lead(self, own: Mapping[int, int]) -> None:
         if not own:
@@ -332,17 +339,24 @@ class Patcher:
                 self._move(thread, own[pc])
 
     def _program_counters(self) -> Mapping[int, int]:
-        """Of all threads. To ask for those of 300 takes lldb 12 ms, and there may be a hundred
-        patches: they are asked once at a stop."""
+        """Of all threads, and of the companions'. To ask for those of 300 takes lldb 12 ms, and
+        there may be a hundred patches: they are asked once at a stop."""
         number = self._target.stop_number
         if self._taken is None or number is None:
-            return self._target.threads.program_counters()
+            return self._all_counters()
         if self._counters is None or self._counters[0] != number:
-            self._counters = number, dict(self._target.threads.program_counters())
+            self._counters = number, self._all_counters()
         return self._counters[1]
 
+    def _all_counters(self) -> dict[int, int]:
+        companions = self._target.companions.program_counters()
+        return {**companions, **self._target.threads.program_counters()}
+
     def _move(self, thread: int, place: int) -> None:
-        self._target.threads.write_register(thread, PROGRAM_COUNTER, place)
+        if thread in self._target.companions.program_counters():
+            self._target.companions.lead(thread, place)
+        else:
+            self._target.threads.write_register(thread, PROGRAM_COUNTER, place)
         if self._counters is not None:
             self._counters[1][thread] = place
 

@@ -75,6 +75,13 @@ def restore_stacks(
     Where there are landings the word alone tells it, by ``own_back``: coroutines that share a stack
     may have put another one's frame where a record was made, also where none is open any more.
     """
+    with target.companions:
+        return _restored(target, tables, own_back, known)
+
+
+def _restored(
+    target: Target, tables: AgentMemory, own_back: Own | None, known: Sequence[RecordRow] | None
+) -> list[Replaced]:
     replaced = list[Replaced]()
     if known is None:
         known = tables.records.open() if own_back is None else tables.records.used()

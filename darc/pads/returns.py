@@ -203,7 +203,7 @@ class ReturnLandings:
         return self.own(word)
 
     def caller(self, pc: int, stack: int) -> tuple[int, int] | None:
-        """As :meth:`darc.pads.foothold.Foothold.caller`, for a thread or frame here."""
+        """As :meth:`darc.pads.placing.Placing.caller`, for a thread or frame here."""
         if not self.base <= pc < self.base + _WORDS:
             return None
         number, part = divmod(pc - self.base, _CELL)

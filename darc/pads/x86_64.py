@@ -53,7 +53,7 @@ from darc.code.frame_rule import FrameRule
 from darc.code.relays import Relay
 from darc.code.x86_64 import PATCH_LENGTH, SHORT_JUMP, decode
 from darc.model.ftree import CallKind
-from darc.pads.architecture import F0Code, OutOfReachError, Pad, Sieve, Stubs
+from darc.pads.architecture import TARGET, F0Code, OutOfReachError, Pad, Sieve, Stubs
 
 SECTOR = 1 << 24
 """Pads live in one aligned sector of this many bytes each (see above)."""
@@ -134,10 +134,10 @@ class _Assembler:
             self.emit(b"\xcc")
         return bytes(self.code), cells
 
-    def jump(self, target: int, name: str = "target") -> None:
+    def jump(self, target: int, name: str = TARGET) -> None:
         self._lead(target, name, near=b"\xe9", far=b"\xff\x25")
 
-    def call(self, target: int, name: str = "target") -> None:
+    def call(self, target: int, name: str = TARGET) -> None:
         self._lead(target, name, near=b"\xe8", far=b"\xff\x15")
 
     def _lead(self, target: int, name: str, *, near: bytes, far: bytes) -> None:
@@ -279,22 +279,7 @@ def call_pad(
     """
     assert site.slot is not None
     asm = _Assembler(origin)
-    if not site.is_jumped_from:
-        asm.frame(0)
-    if site.displaced:
-        # They run with the stack as it was; then R, a constant of the site, comes back.
-        asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
-        moves = sum(i.stack_pointer_increment for i in site.displaced)
-        for instruction in site.displaced:
-            asm.frame(moves - 8)
-            asm.moves(instruction)
-            asm.instruction(instruction)
-            moves -= instruction.stack_pointer_increment
-        asm.moves(site.instruction)
-    if site.displaced or site.is_jumped_from:
-        asm.frame(-8)
-        asm.cell(b"\xff\x35", "back", site.back)  # push [rip + ...]
-        asm.frame(0)
+    _come_in(asm, site)
     _filter(asm, site.slot, 8, sectors)
     asm.label("pass")
     _target_jump(asm, site, 8)
@@ -310,17 +295,49 @@ def call_pad(
     asm.relative(b"\x0f\x84", "pass")
     asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
     asm.frame(-8)
-    if landing is not None:
-        if (direct := site.thunk or site.target) is not None:
-            asm.constants.setdefault("target", direct)
-        asm.jump(landing - len(landing_call(site, landing, origin)), "landing")
-        back = len(asm.code)
-    else:
-        _call(asm, site)
-        back = len(asm.code)
-        asm.cell(b"\xff\x35", "back", site.back)  # push [rip + ...]
+    back = _call_through(asm, site, landing, origin)
     _hand_over(asm, site_data, stubs.returned, "return stub")
     return asm.pad(back)
+
+
+def _come_in(asm: _Assembler, site: Site[Instruction]) -> None:
+    """Up to where the stack is as the function that is called finds it."""
+    if not site.is_jumped_from:
+        asm.frame(0)
+    if site.displaced:
+        _displaced(asm, site)
+    if site.displaced or site.is_jumped_from:
+        asm.frame(-8)
+        asm.cell(b"\xff\x35", "back", site.back)  # push [rip + ...]
+        asm.frame(0)
+
+
+def _displaced(asm: _Assembler, site: Site[Instruction]) -> None:
+    """What stood where the jump to the pad does."""
+    # They run with the stack as it was; then R, a constant of the site, comes back.
+    asm.emit(b"\x48\x8d\x64\x24\x08")  # lea rsp, [rsp + 8]
+    moves = sum(i.stack_pointer_increment for i in site.displaced)
+    for instruction in site.displaced:
+        asm.frame(moves - 8)
+        asm.moves(instruction)
+        asm.instruction(instruction)
+        moves -= instruction.stack_pointer_increment
+    asm.moves(site.instruction)
+
+
+def _call_through(
+    asm: _Assembler, site: Site[Instruction], landing: int | None, origin: int
+) -> int:
+    """Makes the call, from a ``landing`` where there is one. Where in the pad it comes back to."""
+    if landing is not None:
+        if (direct := site.thunk or site.target) is not None:
+            asm.constants.setdefault(TARGET, direct)
+        asm.jump(landing - len(landing_call(site, landing, origin)), "landing")
+        return len(asm.code)
+    _call(asm, site)
+    back = len(asm.code)
+    asm.cell(b"\xff\x35", "back", site.back)  # push [rip + ...]
+    return back
 
 
 def _call(asm: _Assembler, site: Site[Instruction]) -> None:
@@ -427,6 +444,14 @@ def tail_pad(
     _filter(asm, site.slot, 0, sectors)
     _target_jump(asm, site, 0)
     asm.label("on path")
+    _tell_tail(asm, site, site_data, stubs)
+    _target_jump(asm, site, 0)
+    return asm.pad(None)
+
+
+def _tell_tail(asm: _Assembler, site: Site[Instruction], site_data: int, stubs: Stubs) -> None:
+    """Tells the agent, which is given where the jump leads if only a register says so."""
+    assert site.slot is not None
     asm.emit(_SKIP_RED_ZONE)
     asm.frame(128)
     asm.emit(_PUSH_RAX)
@@ -447,8 +472,6 @@ def tail_pad(
     asm.frame(128)
     asm.emit(_UNSKIP_RED_ZONE)
     asm.frame(0)
-    _target_jump(asm, site, 0)
-    return asm.pad(None)
 
 
 def _sift(asm: _Assembler, sieve: Sieve) -> None:

@@ -8,7 +8,7 @@ within an op are cycles from its start.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from darc.model.ftree import CallKind, CallSite, Fnode, Function
@@ -136,10 +136,10 @@ def _calls(
             address=offset,
             offset=offset,
         )
-        node = Fnode(function, site, parent)
-        if parent is not None:
-            node.path = (*parent.path, int(last))
-            parent.children.append(node)
+        if parent is None:
+            node = Fnode(function, site)
+        else:
+            node = parent.add_child(function, site, int(last))
         rows[name] = node
         if read_flag(found["compared"], f"{place}.compared"):
             compared.add(name)
@@ -171,6 +171,51 @@ def _read_site(content: object, where: str) -> CallSite:
     return CallSite(offset, read_choice(CallKind, row[2], where), read_text(row[0], where), offset)
 
 
+class _OpCalls:
+    """What an op at ``where`` in a file has of its ``calls``, by their numbers; it took so many
+    ``cycles`` from its ``start`` on."""
+
+    def __init__(self, where: str, start: int, cycles: int, calls: Sequence[Fnode]) -> None:
+        self._where = where
+        self._start = start
+        self._cycles = cycles
+        self._calls = calls
+
+    def spans(self, content: object) -> Iterator[Span]:
+        for row, place in self._rows(content, "spans", 4):
+            times = self._times(row[1:], place)
+            yield Span(self._call(row[0], place), *times, read_count(row[3], place))
+
+    def sums(self, content: object) -> tuple[Sum, ...]:
+        sums: dict[Fnode, Sum] = {}
+        for row, place in self._rows(content, "sums", 4):
+            node = self._call(row[0], place)
+            if node in sums:
+                damaged(place, "of another call than before")
+            many, whole = read_count(row[1], place, least=1), read_count(row[2], place)
+            sums[node] = Sum(node, many, whole, read_count(row[3], place, most=whole))
+        return tuple(sums.values())
+
+    def off(self, content: object) -> Iterator[Off]:
+        for row, place in self._rows(content, "off", 3):
+            yield Off(*self._times(row, place), read_choice(OffReason, row[2], place))
+
+    def _rows(
+        self, content: object, name: str, length: int
+    ) -> Iterator[tuple[Sequence[object], str]]:
+        """So many values each, with where they stand."""
+        for index, value in enumerate(read_list(content, f"{self._where}.{name}")):
+            place = f"{self._where}.{name}[{index}]"
+            yield _row(value, place, length), place
+
+    def _call(self, value: object, place: str) -> Fnode:
+        return self._calls[read_count(value, place, least=1, most=len(self._calls) - 1)]
+
+    def _times(self, row: Sequence[object], place: str) -> tuple[int, int]:
+        first = read_count(row[0], place, most=self._cycles)
+        return self._start + first, self._start + read_count(row[1], place, first, self._cycles)
+
+
 def _read_op(content: object, where: str, number: int, calls: Sequence[Fnode]) -> Op:
     found = read_object(
         content,
@@ -179,35 +224,12 @@ def _read_op(content: object, where: str, number: int, calls: Sequence[Fnode]) -
     )
     start = read_count(found["start"], f"{where}.start")
     cycles = read_count(found["cycles"], f"{where}.cycles", least=1)
-
-    def call(value: object, place: str) -> Fnode:
-        return calls[read_count(value, place, least=1, most=len(calls) - 1)]
-
-    def times(row: Sequence[object], place: str) -> tuple[int, int]:
-        first = read_count(row[0], place, most=cycles)
-        return start + first, start + read_count(row[1], place, first, cycles)
-
-    spans = []
-    for index, value in enumerate(read_list(found["spans"], f"{where}.spans")):
-        place = f"{where}.spans[{index}]"
-        row = _row(value, place, 4)
-        spans.append(Span(call(row[0], place), *times(row[1:], place), read_count(row[3], place)))
-    sums: dict[Fnode, Sum] = {}
-    for index, value in enumerate(read_list(found["sums"], f"{where}.sums")):
-        place = f"{where}.sums[{index}]"
-        row = _row(value, place, 4)
-        node = call(row[0], place)
-        if node in sums:
-            damaged(place, "of another call than before")
-        many, whole = read_count(row[1], place, least=1), read_count(row[2], place)
-        sums[node] = Sum(node, many, whole, read_count(row[3], place, most=whole))
-    off = None
-    if found["off"] is not None:
-        off = []
-        for index, value in enumerate(read_list(found["off"], f"{where}.off")):
-            place = f"{where}.off[{index}]"
-            row = _row(value, place, 3)
-            off.append(Off(*times(row, place), read_choice(OffReason, row[2], place)))
+    own = _OpCalls(where, start, cycles, calls)
+    spans = sorted(
+        own.spans(found["spans"]), key=lambda span: (span.start, span.node.depth, -span.end)
+    )
+    sums = own.sums(found["sums"])
+    off = None if found["off"] is None else tuple(own.off(found["off"]))
     return Op(
         number=number,
         kept_as=read_choice(OpClass, found["class"], f"{where}.class"),
@@ -217,11 +239,11 @@ def _read_op(content: object, where: str, number: int, calls: Sequence[Fnode]) -
         cost=read_count(found["cost"], f"{where}.cost"),
         latency=read_count(found["latency"], f"{where}.latency", least=1),
         is_slowest=read_flag(found["slowest"], f"{where}.slowest"),
-        spans=tuple(sorted(spans, key=lambda span: (span.start, span.node.depth, -span.end))),
-        sums=tuple(sums.values()),
+        spans=tuple(spans),
+        sums=sums,
         least=read_count(found["least"], f"{where}.least"),
         lost=read_count(found["lost"], f"{where}.lost"),
-        off=None if off is None else tuple(off),
+        off=off,
     )
 
 

@@ -22,7 +22,7 @@ from darc.model.errors import UsageError
 from darc.model.ftree import CallSite, Cut, Fnode, Function
 from darc.model.parameters import Parameters
 from darc.model.peaks import PeakRange
-from darc.model.profile import Profile, format_cycles, format_share, same_clock
+from darc.model.profile import Profile, same_clock
 from darc.saved.storage import Stored
 from darc.search.contest import Contest
 
@@ -80,7 +80,7 @@ class Fitted:
 def check_overrides(stored: Stored, overrides: Mapping[str, object]) -> None:
     """Raises :class:`~darc.model.errors.UsageError` for options that contradict what is stored: a
     peak other than the one that the ftree explains."""
-    if stored.peak is None:
+    if stored.search.peak is None:
         return
     for option in ("peak", "resolution"):
         if option in overrides and overrides[option] != getattr(stored.parameters, option):
@@ -170,14 +170,9 @@ def compare(
 
 
 def _change_text(profile: Profile, change: PeakChange) -> str:
-    first, last = change.peak.first_bin, change.peak.last_bin
-    low, high = (format_cycles(c, profile.hz) for c in (profile.low(first), profile.high(last)))
-    before, now = format_share(change.before), format_share(change.now)
-    text = f"{low} – {high}: {before} of the calls before, {now} now"
-    moved = (
-        f"{abs(change.moved):.1f} octaves further to the {'right' if change.moved > 0 else 'left'}"
-    )
-    return f"{text}, {moved}" if change.has_moved else text
+    told = change.figures(profile)
+    text = f"{told.where}: {told.before} of the calls before, {told.now} now"
+    return f"{text}, {told.octaves} further to the {told.side}" if change.has_moved else text
 
 
 def locate(
@@ -220,7 +215,7 @@ class _Fitting:
             new = self._new.get(old)
             if new is None:
                 continue  # below one that does not fit
-            _take_over(old, new)
+            new.take_over(old)
             if old.children:
                 self._descend(old, new)
         if self._gone:
@@ -295,17 +290,6 @@ class _Fitting:
             votes={new[child]: votes for child, votes in old.votes.items()},
             callee_totals={new[child]: totals for child, totals in old.callee_totals.items()},
         )
-
-
-def _take_over(old: Fnode, new: Fnode) -> None:
-    new.state = old.state
-    new.root_cause = old.root_cause
-    new.maxcount = old.maxcount
-    new.self_maxcount = old.self_maxcount
-    new.totals = old.totals
-    new.called = old.called
-    new.decision = old.decision
-    new.end = old.end
 
 
 def _is_decided(node: Fnode) -> bool:

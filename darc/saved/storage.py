@@ -76,8 +76,9 @@ LARGEST_FILE = 64 << 20
 
 @dataclass(frozen=True)
 class SearchState:
-    """What a search had counted, beside what stands in its tree. Files have had it outside of
-    :attr:`Stored.parts` since the first version, whatever analysis they are of."""
+    """What a descent had chosen and counted, beside what stands in its tree. Files have had it
+    outside of :attr:`Stored.parts` since the first version, whatever analysis they are of: of
+    another one it is empty."""
 
     in_peak_calls: int = 0
     """The calls inside the peak that were counted, over all levels."""
@@ -86,6 +87,10 @@ class SearchState:
     indirect: Mapping[Fnode, tuple[int, int]] = field(default_factory=dict)
     """For a node that an indirect call site has learned: which of its caller's indirect call sites
     that is, counted from 0 by address, and how many its caller has."""
+    peak: PeakRange | None = None
+    """The peak that is explained; ``None`` when none was chosen."""
+    slices: tuple[Mapping[int, int], ...] = ()
+    """The profile's calls by bin, in turns of about the same time; none where nobody looked."""
 
 
 @dataclass(frozen=True)
@@ -102,17 +107,13 @@ class Stored:
     status: Status
     profile: Profile
     """That of f0, all its calls, at the resolution of the parameters."""
-    peak: PeakRange | None
-    """The peak that is explained; None when none was chosen."""
     root: Fnode
     """f0, and the ftree below it where a search had begun."""
     modules: Mapping[str, str]
     """By base name, what tells the build of each file of the program that the tree names, as
     :attr:`darc.code.elf.Image.identity` has it; a file that is not there is not known."""
     search: SearchState = field(default_factory=SearchState)
-    """That below f0, of an analysis that makes one."""
-    slices: tuple[Mapping[int, int], ...] = ()
-    """The profile's calls by bin, in turns of about the same time; none where nobody looked."""
+    """That of a descent."""
     analysis: str = origin()
     """Which analysis it is of, by its :attr:`~darc.analyses.analysis.Analysis.key`."""
     parts: Mapping[str, object] = field(default_factory=dict)
@@ -127,7 +128,8 @@ def to_text(stored: Stored) -> str:
     """The file's content."""
     nodes = list(stored.root.walk())
     numbers = {node: number for number, node in enumerate(nodes)}
-    profile, peak, search = stored.profile, stored.peak, stored.search
+    profile, search = stored.profile, stored.search
+    peak = search.peak
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -145,7 +147,7 @@ def to_text(stored: Stored) -> str:
             "count": profile.count,
             "sum": profile.total,
             "bins": written_bins(profile.bins),
-            "slices": [written_bins(one) for one in stored.slices],
+            "slices": [written_bins(one) for one in search.slices],
         },
         "peak": None
         if peak is None
@@ -348,15 +350,15 @@ class _Reader:
             parameters=parameters,
             status=read_choice(Status, top["status"], "status"),
             profile=profile,
-            peak=None if top["peak"] is None else self.peak(top["peak"], last),
             root=nodes[0],
             modules=modules,
             search=SearchState(
                 read_count(top["in_peak_calls"], "in_peak_calls"),
                 self.contests(top["contests"], nodes),
                 indirect,
+                peak=None if top["peak"] is None else self.peak(top["peak"], last),
+                slices=slices,
             ),
-            slices=slices,
             analysis=analysis,
             parts=parts,
         )
@@ -452,25 +454,28 @@ class _Reader:
             if found["id"] != node.id:
                 damaged(f"{where}.id", node.id)
             nodes.append(node)
-            node.state = read_choice(NodeState, found["state"], f"{where}.state")
-            node.root_cause = read_flag(found["root_cause"], f"{where}.root_cause")
-            node.maxcount = read_count(found["maxcount"], f"{where}.maxcount")
-            node.self_maxcount = read_count(found["self_maxcount"], f"{where}.self_maxcount")
-            node.has_unknown_callees = read_flag(
-                found["unknown_callees"], f"{where}.unknown_callees"
-            )
-            node.totals = node.called = self.totals(found["totals"], f"{where}.totals")
-            if self._version > 1:
-                node.called = self.totals(found["called"], f"{where}.called")
-                if found["decision"] is not None:
-                    node.decision = self.decision(found["decision"], f"{where}.decision")
-            if found["end"] is not None:
-                node.end = self.ending(found["end"], f"{where}.end")
+            self._restore(node, found, where)
         if not nodes:
             damaged("ftree", "a list that begins with f0")
         if list(nodes[0].walk()) != nodes:
             damaged("ftree", "in the order of its ids")
         return nodes, indirect
+
+    def _restore(self, node: Fnode, found: Mapping[str, Any], where: str) -> None:
+        decision, end = found.get("decision"), found["end"]  # the first version had none
+        node.restore(
+            state=read_choice(NodeState, found["state"], f"{where}.state"),
+            root_cause=read_flag(found["root_cause"], f"{where}.root_cause"),
+            votes=(
+                read_count(found["maxcount"], f"{where}.maxcount"),
+                read_count(found["self_maxcount"], f"{where}.self_maxcount"),
+            ),
+            has_unknown_callees=read_flag(found["unknown_callees"], f"{where}.unknown_callees"),
+            totals=self.totals(found["totals"], f"{where}.totals"),
+            called=self.totals(found.get("called", found["totals"]), f"{where}.called"),
+            decision=None if decision is None else self.decision(decision, f"{where}.decision"),
+            end=None if end is None else self.ending(end, f"{where}.end"),
+        )
 
     def function(self, content: object, where: str) -> Function:
         found = read_object(content, where, "name symbol module offset")

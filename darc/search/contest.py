@@ -84,11 +84,9 @@ class Contest:
 
     def show(self, others: Contests) -> None:
         """Bring the counts to the nodes."""
-        self.node.self_maxcount = self.own
-        self.node.totals = self.totals
+        self.node.compared(self.own, self.totals)
         for child, count in zip(self.node.children, self._votes(others), strict=True):
-            child.maxcount = count
-            child.totals = child.called = self.callee_totals.get(child, NOTHING)
+            child.voted(count, self.callee_totals.get(child, NOTHING))
 
     def ballot(self, others: Contests) -> list[int]:
         """The votes of the node itself, and then those of each child.

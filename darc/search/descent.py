@@ -1,8 +1,8 @@
 """The search for root causes, as a pure state machine: votes in, orders out (paper section 3).
 
 The agent in the program counts votes for each in-peak call of f0; after some of them, a
-:class:`Descent` decides which callees are root causes and orders what to time next. It knows
-nothing of probes, processes or debuggers.
+:class:`Descent` has them judged (:mod:`darc.search.judge`), goes on into the callees that are root
+causes and orders what to time next. It knows nothing of probes, processes or debuggers.
 
 Two things go beyond the paper. *Lookahead*: callees of nodes that nothing was decided about yet
 may be timed as well, so that several levels can be decided from the same votes. *Batches*: where
@@ -13,22 +13,19 @@ nothing is decided before a last round, among the best of each batch.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from darc.model.errors import UsageError
-from darc.model.ftree import Cause, Cut, Decision, Ending, Fnode, NodeState, RootCausePath, Totals
-from darc.model.parameters import Loops, Parameters
+from darc.model.ftree import Cause, Cut, Ending, Fnode, RootCausePath
+from darc.model.parameters import Parameters
 from darc.model.status import Status
-from darc.search import decision
 from darc.search.contest import Contest, call_sites, in_batches, likely_share
 from darc.search.contest import Vote as Vote
 from darc.search.contest import Votes as Votes
-from darc.search.endings import loop_or_own, own_ending
-from darc.search.loops import is_short, weight
+from darc.search.judge import Judge, Ruling, what_was_seen
 
 AUTO_LOOKAHEAD = 3
 """Levels under analysis at one time when ``lookahead`` is auto, but see
@@ -36,15 +33,6 @@ AUTO_LOOKAHEAD = 3
 
 AUTO_SPECULATION = 32
 """Call sites that are timed ahead at most when ``lookahead`` is auto."""
-
-_AT_ONCE = 1.5
-"""Votes in each in-peak call for callees that call on what is on the path already."""
-
-AUTO_LEAST_OPS = decision.CHECKPOINTS[0]
-"""In-peak calls that a decision rests on at least when ``decision_ops`` is auto."""
-
-AUTO_BATCH_OPS = 20
-"""In-peak calls for each batch when ``decision_ops`` is auto."""
 
 
 @dataclass(frozen=True)
@@ -65,19 +53,24 @@ class Orders:
     finished: bool = False
     """The search is over: every probe can come out."""
 
+    @property
+    def tracked(self) -> set[Fnode]:
+        """The nodes whose calls are followed: those to be analysed, and all above them."""
+        return {above for node in self.analyse for above in node.route()}
+
 
 class Descent:
     """The descent from f0 to the root causes of one peak.
 
     ``expand`` is called once for each node that is looked into and adds its statically known
-    callees to ``node.children``, and sets ``node.has_unknown_callees``. A node that has children
+    callees to ``node.children``, and says where there are others. A node that has children
     already, as in a search that is resumed, is not expanded. Callees that are learned while the
     program runs may be added to ``node.children`` at any time between two decisions.
 
-    ``has_time`` is asked before a node is expanded that no decision needs yet
-    (``--lookahead auto``): the program stands still meanwhile. A timed call takes
-    ``probe_cost`` cycles, as far as is known by then. The fastest call inside the peak takes
-    ``least`` cycles: what takes next to nothing of that is no root cause.
+    ``has_time`` is asked before a node is expanded that no decision needs yet (``--lookahead
+    auto``): the program stands still meanwhile. A timed call takes ``probe_cost`` cycles, as far as
+    is known by then, or ``probe_doubt`` more. The fastest call inside the peak takes ``least``
+    cycles: what takes next to nothing of that is no root cause.
     """
 
     def __init__(
@@ -88,9 +81,9 @@ class Descent:
         has_time: Callable[[], bool] = lambda: True,
         probe_cost: Callable[[], int] = lambda: 0,
         least: int = 0,
+        probe_doubt: Callable[[], int] = lambda: 0,
     ) -> None:
-        self._probe_cost = probe_cost
-        self._least_cycles = least
+        self._judge = Judge(parameters, probe_cost, least, probe_doubt)
         self._passed: dict[tuple[Fnode, Fnode], str] = {}
         self._root = root
         self._parameters = parameters
@@ -147,12 +140,12 @@ class Descent:
         """
         limit = self._parameters.max_probes
         self._contests = {c.node: c for c in contests if len(call_sites(c.node.children)) <= limit}
-        self._root.root_cause = True
+        self._root.win()
         for node in list(self._root.walk()):
             if not node.root_cause or any(child.root_cause for child in node.children):
                 continue
             if node.end and node.end.cut is Cut.DEPTH:
-                node.end = None
+                node.end_path(None)
             if node.end is None:
                 self._enter(node, ask=False)
         orders = self._orders()
@@ -167,10 +160,9 @@ class Descent:
         self._reopened = nodes
         for node, children in nodes.items():
             self._expanded.add(node)
-            node.end = node.decision = None
-            node.state = NodeState.ANALYSIS
+            node.open()
             for child in children:
-                child.state = NodeState.CANDIDATE
+                child.await_decision()
             self._frontier.append(node)
         return self._orders()
 
@@ -210,7 +202,7 @@ class Descent:
                 contest.votes.get(child, 0) + (votes[child].votes if child in votes else 0)
                 for child in contest.node.children
             ]
-            chosen = decision.chosen(counts, self._parameters.maxcount_percentage)
+            chosen = self._judge.chosen(counts)
             for child, wins in zip(contest.node.children, chosen, strict=True):
                 if wins and child in self._contests:
                     ready.append(child)
@@ -221,7 +213,7 @@ class Descent:
     def _decide(self) -> Orders:
         ready = deque(node for node in self._frontier if node in self._contests)
         while ready:
-            for child in self._judge(self._contests[ready.popleft()]):
+            for child in self._conclude(self._contests[ready.popleft()]):
                 ahead = self._contests.get(child)
                 if ahead is not None and self._is_due(ahead):
                     ready.append(child)
@@ -245,7 +237,7 @@ class Descent:
         self._pending = []
         self._candidates = []
         for node in nodes:
-            node.root_cause = True
+            node.win()
             self._enter(node, ask=False)
         return self._orders()
 
@@ -274,127 +266,75 @@ class Descent:
 
     # -- decisions ------------------------------------------------------------------------------
 
-    def _judge(self, contest: Contest) -> list[Fnode]:
+    def _conclude(self, contest: Contest) -> list[Fnode]:
         """Decide about one node of the frontier if it is due: the children to go on with."""
         if not self._is_due(contest):
             return []
-        percentage = self._parameters.maxcount_percentage
         if not contest.last_round:
-            contest.next_round(percentage, self._parameters.max_probes, self._weigh)
+            limits = self._parameters.maxcount_percentage, self._parameters.max_probes
+            contest.next_round(*limits, self._judge.weigh)
             if not contest.last_round or contest.batch:
                 return []
         node = contest.node
         self._frontier.remove(node)
-        ballot = contest.ballot(self._contests)
         contest.show(self._contests)
+        ruling = self._judge.rule(contest, self._contests)
         del self._contests[node]
-        node.state = NodeState.ROOT_CAUSE
-        needed = self._least(contest)
-        is_conclusive = any(ballot) and contest.ops >= needed
-        node.decision = Decision(contest.ops, needed, contest.own, is_conclusive)
-        if not is_conclusive:
-            self._inconclusive[node] = _what_was_seen(contest, needed)
-            for child in node.children:
-                self._reject(child)
-            return []
-        sure = decision.confidence(ballot, percentage)
-        self._confidence = min(sure, 1.0 if self._confidence is None else self._confidence)
-        own_wins, *children_win = self._winners(contest, ballot)
+        node.decide(ruling.decision)
+        if ruling.decision.is_conclusive:
+            return self._follow(contest, ruling)
+        self._inconclusive[node] = what_was_seen(contest, ruling.decision.needed)
+        for child in node.children:
+            self._forget(child)
+            child.reject()
+        return []
+
+    def _follow(self, contest: Contest, ruling: Ruling) -> list[Fnode]:
+        """The tree is as the ruling has it: the children to go on with."""
+        node = contest.node
+        self._confidence = min(
+            ruling.confidence, 1.0 if self._confidence is None else self._confidence
+        )
+        self._passed |= {(node, one): text for one, text in ruling.passed.items()}
         if not self._parameters.auto:
             self._candidates += node.children
-        short: list[int] = []
-        for child, wins, count in zip(node.children, children_win, ballot[1:], strict=True):
-            if wins and self._is_short_loop(child):
-                short.append(count)
-                wins = False
-            child.root_cause = wins and not _is_told_above(child)
-            if not child.root_cause:
-                self._reject(child)
+        for child in node.children:
+            if child in ruling.winners:
+                child.win()
+            else:
+                self._forget(child)
+                child.lose()
             self._shares[child] = likely_share(contest.called(child), contest.seen)
-        if own_wins or short:
-            maxcount = max([contest.own if own_wins else 0, *short])
-            note = None if node in self._reopened else _note(contest)
-            node.end = self._ending(node, maxcount, bool(short), note)
-        winners = [child for child in node.children if child.root_cause]
-        for child in self._dividing(contest, winners):
-            child.end = Ending(Cause.FUNCTION, child.maxcount, cut=Cut.DIVIDES)
-            child.state = NodeState.ROOT_CAUSE
+        note = None if node in self._reopened else _note(contest)
+        node.end_path(self._judge.ending(contest, ruling, note))
+        for child in ruling.divided:
+            child.end_path(Ending(Cause.FUNCTION, child.maxcount, cut=Cut.DIVIDES))
+            child.close()
             self._forget(child)
-        going_on = [child for child in winners if child.end is None]
+        going_on = [child for child in ruling.winners if child.end is None]
         return [child for child in going_on if self._enter(child, ask=not self._parameters.auto)]
-
-    def _dividing(self, contest: Contest, winners: Sequence[Fnode]) -> list[Fnode]:
-        """Of the ``winners`` those that are called on the path already, where an in-peak call takes
-        several of them: a sort that halves what it has takes as long in all of them, and so on. Of
-        a tree in which one branch is slow at a time each is followed."""
-        if self._by_longest or not self._parameters.auto:
-            return []
-        on_path = {node.function for node in contest.node.route()}
-        again = [child for child in winners if child.function in on_path]
-        votes = sum(child.maxcount for child in again)
-        return again if len(again) > 1 and votes >= _AT_ONCE * contest.ops else []
-
-    def _winners(self, contest: Contest, ballot: Sequence[int]) -> list[bool]:
-        """The node itself and its children: which are root causes."""
-        percentage = self._parameters.maxcount_percentage
-        wins = decision.chosen(ballot, percentage)
-        if not self._parameters.auto:
-            return wins
-        node = contest.node
-        taken = contest.taken(self._by_longest)
-        passed = decision.merely_passed(ballot, taken, self._least_cycles)
-        for one, count, won, gone in zip([node, *node.children], ballot, wins, passed, strict=True):
-            if won and gone:
-                what = f"{node.function.name} itself" if one is node else one.function.name
-                self._passed[node, one] = f"{what} ({count} of {contest.ops})"
-        return decision.chosen_of_slow(ballot, percentage, passed)
-
-    @property
-    def _by_longest(self) -> bool:
-        return self._parameters.loops is Loops.PAPER
-
-    def _weigh(self, totals: Totals) -> int:
-        """What of a callee's time counts."""
-        return totals.max_sum if self._by_longest else weight(totals)
-
-    def _is_short_loop(self, child: Fnode) -> bool:
-        """Whether the path ends at the caller, as the callee's many calls are too short."""
-        return not self._by_longest and is_short(child.called, self._probe_cost())
-
-    def _ending(self, node: Fnode, maxcount: int, is_loop: bool, note: str | None) -> Ending:
-        if self._by_longest:
-            return own_ending(node, maxcount, note)
-        return loop_or_own(
-            node, maxcount, probe_cost=self._probe_cost(), is_loop=is_loop, note=note
-        )
 
     def _enter(self, node: Fnode, ask: bool) -> bool:
         """Go on below a root cause; False when its path ends there, or waits for the user."""
         self._look_into(node)
-        node.state = NodeState.ROOT_CAUSE
+        node.close()
         if node.meaning is not None:
             cause, note = node.meaning
-            node.end = Ending(cause, node.maxcount, note=note)
+            node.end_path(Ending(cause, node.maxcount, note=note))
         elif _is_leaf(node):
-            node.end = Ending(Cause.FUNCTION, node.maxcount)
+            node.end_path(Ending(Cause.FUNCTION, node.maxcount))
         elif node.depth >= self._parameters.max_depth:
-            node.end = Ending(Cause.FUNCTION, node.maxcount, cut=Cut.DEPTH)
+            node.end_path(Ending(Cause.FUNCTION, node.maxcount, cut=Cut.DEPTH))
         elif ask:
             self._pending.append(node)
         else:
             for below in node.walk():
-                below.state = NodeState.CANDIDATE
-            node.state = NodeState.ANALYSIS
-            node.decision = None
+                below.await_decision()
+            node.open()
             self._frontier.append(node)
             return True
         self._forget(node)
         return False
-
-    def _reject(self, node: Fnode) -> None:
-        self._forget(node)
-        for below in node.walk():
-            below.state = NodeState.REJECTED
 
     def _forget(self, node: Fnode) -> None:
         for below in node.walk():
@@ -411,32 +351,6 @@ class Descent:
     def _due_contests(self) -> Iterator[Contest]:
         return (self._contests[node] for node in self._frontier if node in self._contests)
 
-    def _goal(self, contest: Contest) -> int:
-        """In-peak calls with the node on the path after which to look at a contest."""
-        if self._parameters.decision_ops is not None:
-            return self._parameters.decision_ops
-        if not contest.last_round:
-            return AUTO_BATCH_OPS
-        later = (ops for ops in decision.CHECKPOINTS if ops > contest.ops)
-        return next(later, decision.CHECKPOINTS[-1])
-
-    def _least(self, contest: Contest) -> int:
-        """On how many of them a decision rests at least."""
-        if self._parameters.decision_ops is not None:
-            return self._parameters.decision_ops
-        return AUTO_LEAST_OPS if contest.last_round else 1
-
-    def _bound(self, contest: Contest) -> int:
-        """In-peak calls of f0 after which no more are waited for.
-
-        A node that is on the path in a part ``s`` of them is so in ``g`` after g / s, on average,
-        give or take (g (1 - s))^0.5 / s (a negative binomial distribution). It hardly ever takes
-        four times that more: then the node is not on the path as often as it was.
-        """
-        goal = self._parameters.decision_ops or decision.CHECKPOINTS[-1]
-        share = self._share(contest.node)
-        return math.ceil((goal + 4 * math.sqrt(goal * (1 - share))) / share)
-
     def _share(self, node: Fnode) -> float:
         """In what part of the in-peak calls the node is on the path, at least. Of one that an
         earlier search decided for, as often as it won there."""
@@ -446,22 +360,10 @@ class Descent:
         return self._shares[node]
 
     def _missing(self, contest: Contest) -> int:
-        """How many more in-peak calls of f0 are to be waited for before a look at it."""
-        share = contest.ops / contest.seen if contest.ops else 1.0
-        wanted = math.ceil((self._goal(contest) - contest.ops) / share)
-        return max(1, min(wanted, self._bound(contest) - contest.seen))
+        return self._judge.missing(contest, self._share(contest.node))
 
     def _is_due(self, contest: Contest) -> bool:
-        if contest.seen >= self._bound(contest):
-            return True
-        if self._parameters.decision_ops is not None or not contest.last_round:
-            return contest.ops >= self._goal(contest)
-        if contest.ops >= decision.CHECKPOINTS[-1]:
-            return True
-        sure = decision.confidence(
-            contest.ballot(self._contests), self._parameters.maxcount_percentage
-        )
-        return sure >= decision.CONFIDENT
+        return self._judge.is_due(contest, self._contests, self._share(contest.node))
 
     # -- orders ---------------------------------------------------------------------------------
 
@@ -566,7 +468,7 @@ def open_paths(root: Fnode) -> list[list[Fnode]]:
 def end_where_it_is(root: Fnode) -> None:
     """Of a search that is ended before it has found anything: :func:`open_paths` are paths."""
     for *_, node in open_paths(root):
-        node.end = Ending(Cause.FUNCTION, node.maxcount, cut=Cut.EARLY)
+        node.end_path(Ending(Cause.FUNCTION, node.maxcount, cut=Cut.EARLY))
 
 
 def outcome(paths: Iterable[RootCausePath]) -> Status:
@@ -582,32 +484,7 @@ def _is_leaf(node: Fnode) -> bool:
     return not node.children and not node.has_unknown_callees
 
 
-def _is_told_above(node: Fnode) -> bool:
-    """Whether it is an interrupt that is a root cause further up already, wherever it came."""
-    return node.is_interrupt and any(
-        other.root_cause and other.is_interrupt and other.function == node.function
-        for above in node.route()[:-2]
-        for other in above.children
-    )
-
-
 def _note(contest: Contest) -> str | None:
     if contest.batch is None:
         return None
     return f"the last round compared {len(contest.batch)} of {len(contest.node.children)} callees"
-
-
-def _what_was_seen(contest: Contest, least: int) -> str:
-    node = contest.node
-    where = f"{node.id} {node.function.name}"
-    if not contest.ops:
-        return f"{where} was on the path in none of {contest.seen} in-peak calls"
-    if contest.ops < least:
-        return (
-            f"{where} was on the path in {contest.ops} of {contest.seen} in-peak calls: a decision "
-            f"takes {least}"
-        )
-    return (
-        f"{where} was on the path in {contest.ops} of {contest.seen} in-peak calls, but neither "
-        f"its own time nor any of its {len(node.children)} callees had a vote"
-    )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from darc.model.ftree import Cause, Ending, Fnode, Totals
-from darc.search.loops import is_short, repeats
+from darc.search.loops import is_blurred, is_short, repeats
 
 UNSEEN_CYCLES = 32
 """What a call may take beyond what is measured. The time-stamp counter is read in no fixed order
@@ -64,29 +64,39 @@ def own_ending(node: Fnode, maxcount: int, note: str | None = None) -> Ending:
 
 
 def loop_or_own(
-    node: Fnode, maxcount: int, probe_cost: int, is_loop: bool, note: str | None = None
+    node: Fnode,
+    maxcount: int,
+    probe_cost: int,
+    is_loop: bool,
+    note: str | None = None,
+    winners: Collection[Fnode] = (),
+    probe_doubt: int = 0,
 ) -> Ending:
     """The same where all calls of a callee count, so that the function's own time is without them.
 
     A loop is what it is then where its calls are so short that measuring them tells little
     (:func:`~darc.search.loops.is_short`): ``is_loop`` says that such calls were chosen; else what
     goes unseen of them may be what was. And where the calls of one callee outweigh its caller
-    only together, made at several sites as a compiler unrolls a loop, none of which was chosen.
+    only together, made at several sites as a compiler unrolls a loop, none of which is among the
+    ``winners``: those were chosen by themselves. Each call may have cost the caller
+    ``probe_doubt`` cycles more than were taken out of it.
     """
+    unseen = UNSEEN_CYCLES + probe_doubt
     own = node.totals.sum - sum(child.totals.sum for child in node.children)
     best: tuple[int, Fnode, Totals] | None = None
     for sites in _by_callee(node.children):
         if is_loop:
             sites = [site for site in sites if is_short(site.totals, probe_cost)]
         totals = _added(sites)
-        if any(site.root_cause for site in sites) or not (sites if is_loop else repeats(totals)):
+        is_any = bool(sites) if is_loop else repeats(totals) or is_blurred(totals, probe_doubt)
+        if any(site in winners for site in sites) or not is_any:
             continue
-        time = totals.sum + UNSEEN_CYCLES * totals.calls
+        time = totals.sum + unseen * totals.calls
         if best is None or time > best[0]:
             best = time, sites[0], totals
     if best is not None:
         time, callee, loop = best
-        if is_loop or time > own - UNSEEN_CYCLES * loop.calls:
+        if is_loop or time > own - unseen * loop.calls:
             return _loop(node, callee, loop=loop, maxcount=maxcount, note=note)
     return Ending(Cause.FUNCTION, maxcount, note=note)
 

@@ -78,3 +78,12 @@ def is_short(totals: Totals, probe_cost: int) -> bool:
     """Whether calls are so short that timing them costs more than a third of what they take: what
     was measured of them is not worth much, nor can their own callees be told apart."""
     return repeats(totals) and 3 * probe_cost * totals.calls > totals.sum
+
+
+def is_blurred(totals: Totals, probe_doubt: int) -> bool:
+    """Whether a callee is called again and again, and the probes of these calls may have cost as
+    many cycles more than was taken out for them, ``probe_doubt`` each, as all of the calls took but
+    the longest of each call of f0: that may be one during which an emulator had no processor, as
+    it is in the probes more often."""
+    is_called_again = totals.calls >= LEAST_REPEATS * totals.ops > 0
+    return is_called_again and probe_doubt * totals.calls > totals.sum - totals.max_sum

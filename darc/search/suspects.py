@@ -164,7 +164,7 @@ def _tail(row: FunctionProfile, seconds: float, least: int, least_share: float) 
     far = {number: count for number, count in profile.bins.items() if number >= first}
     if sum(far.values()) < least:
         return None
-    median = _scale(profile) * profile.mean_cycles(middle)
+    median = profile.scaled_cycles(middle)
     tail = _of_calls(row, seconds, PeakRange(None, first, None), far, median)
     return tail if tail.share >= _enough(tail.slow, profile, least_share) else None
 
@@ -204,7 +204,7 @@ def _suspect(
     if sum(slow.values()) * 2 > profile.count:
         return None  # most calls are no exception
     last_bin = None if is_last else peak.last_bin
-    fast_mean = _scale(profile) * _mean(profile, _fast_peak(row, peak))
+    fast_mean = profile.scale * _mean(profile, _fast_peak(row, peak))
     range_ = PeakRange(peak.number, peak.first_bin, last_bin)
     found = _of_calls(row, seconds, range_, slow, fast_mean)
     return found if found.share >= _enough(found.slow, profile, least_share) else None
@@ -222,8 +222,8 @@ def _of_calls(
     fast_mean: float,
 ) -> Suspect:
     """A suspect by these ``slow`` calls, by bin, where others take ``fast_mean`` cycles."""
-    profile, calls, scale = row.profile, sum(slow.values()), _scale(row.profile)
-    means = {number: scale * profile.mean_cycles(number) for number in slow}
+    profile, calls = row.profile, sum(slow.values())
+    means = {number: profile.scaled_cycles(number) for number in slow}
     excess = sum(n * (means[b] - fast_mean) for b, n in slow.items())
     squares = sum(n * (means[b] ** 2 - fast_mean**2) for b, n in slow.items())
     return Suspect(
@@ -259,13 +259,6 @@ def _slow_calls(profile: Profile, peak: Peak, least: int, *, is_last: bool) -> d
         if is_gap and sum(slow[one] for one in above) < least:
             return {one: slow[one] for one in numbers if one < number}
     return slow
-
-
-def _scale(profile: Profile) -> float:
-    """Bins tell latencies to a factor of two: by so much their middles are off, all together, from
-    the sum that was measured."""
-    middles = sum(count * profile.mean_cycles(number) for number, count in profile.bins.items())
-    return profile.total / middles if profile.total and middles else 1.0
 
 
 def is_sleep(function: Function) -> bool:
@@ -589,11 +582,7 @@ def _part(
     if not bins:
         return None
     whole = row.profile
-
-    def middles(of: dict[int, int]) -> float:
-        return sum(n * whole.mean_cycles(b) for b, n in of.items())
-
-    total = round(whole.total * middles(bins) / middles(dict(whole.bins)))
+    total = round(sum(n * whole.scaled_cycles(b) for b, n in bins.items()))
     profile = Profile(
         resolution=whole.resolution, hz=whole.hz, bins=bins, count=sum(bins.values()), total=total
     )

@@ -190,19 +190,7 @@ class Evidence:
             doubts.append(f"a longer delay, as a long tail, was not looked into: {tail.name}")
         if first.doubt is not None:
             doubts.append(first.doubt)
-        kept = None if first.found is None else first.found.ops
-        is_watched = kept is not None and any(op.off is not None for op in kept.ops)
-        doubts += [
-            f"whether {path.nodes[-1].function.name} ran or waited is not known"
-            for path in first.paths
-            if Unclear.HOW_SPENT in path.ending.unclear
-            or (path.ending.cause is Cause.FUNCTION and not is_watched)
-        ]
-        doubts += [
-            f"calls of {path.nodes[-1].function.name} could not be timed: {Unclear.WHOSE.text}"
-            for path in first.paths
-            if Unclear.WHOSE in path.ending.unclear
-        ]
+        doubts += _unclear_ends(first)
         if first.agreement < ENOUGH_VOTES:
             doubts.append(f"{first.agreement:.0%} of the votes agree".replace("%", " %"))
         share = None if first.found is None else explained_together(first.paths, first.found)
@@ -224,6 +212,27 @@ class Evidence:
         out = {node.function.address for path in paths for node in path.nodes}
         out |= {one.suspect.row.function.address for one in (*self.idle, *repeated)}
         return out | self.usual.keys()
+
+
+def _unclear_ends(answer: Answer) -> list[str]:
+    """What is not known of the ends of its paths."""
+    kept = None if answer.found is None else answer.found.ops
+    is_watched = kept is not None and any(op.off is not None for op in kept.ops)
+    ends = [(path.nodes[-1].function.name, path) for path in answer.paths]
+    return [
+        *(
+            f"whether {name} ran or waited is not known"
+            for name, path in ends
+            if Unclear.HOW_SPENT in path.ending.unclear
+            or (path.ending.cause is Cause.FUNCTION and not is_watched)
+        ),
+        *(
+            f"calls of {name} could not be timed: {Unclear.WHOSE.text}"
+            for name, path in ends
+            if Unclear.WHOSE in path.ending.unclear
+        ),
+        *(f"of {name}: {one.text}" for name, path in ends for one in path.doubts),
+    ]
 
 
 def ranked(answers: Sequence[Answer]) -> list[Answer]:

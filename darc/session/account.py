@@ -52,6 +52,14 @@ class Account:
         """What to say where no call of f0 was seen."""
         self._cut_by_files = 0
 
+    def ends(self, by: EndedBy | None) -> None:
+        """What the analysis is ended by before its end, if it is."""
+        self.ended_by = by
+
+    def say_unless_called(self, text: str) -> None:
+        """What the user is to know where no call of f0 is seen."""
+        self.unless_called = text
+
     def files_changed(self) -> None:
         """The program has loaded or unloaded a file: a call of f0 may be under way."""
         open_calls = self._session.collector.open_calls

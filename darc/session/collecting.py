@@ -9,9 +9,14 @@ from dataclasses import replace
 
 from darc.code.architecture import FunctionCode
 from darc.collectors.collector import Assignment, Collector, Remains, Way
-from darc.collectors.ways import kind_for_the_rest, way_instead, ways_of
+from darc.collectors.ways import kind_for_the_rest, told_of_other, way_instead, ways_of
 from darc.debuggee.switchwatch import SwitchWatch
-from darc.model.errors import DarcError, ProbesImpossibleError
+from darc.model.errors import (
+    DarcError,
+    EntryImpossibleError,
+    ProbesImpossibleError,
+    UnsupportedError,
+)
 from darc.model.parameters import Probes
 
 
@@ -51,12 +56,12 @@ class Collecting:
             raise
 
     def _begin(self, put_in: Callable[[Way], None]) -> None:
-        task = self._assignment
-        first, *others = ways_of(task.parameters.probes, self._own)
-        if task.parameters.probes is not Probes.AUTO:
+        given = self._assignment
+        first, *others = ways_of(given.parameters.probes, self._own)
+        if given.parameters.probes is not Probes.AUTO:
             put_in(first)
             return
-        why = first.collector.risk(task.debuggee)
+        why = first.collector.risk(given.debuggee)
         if why is None:
             try:
                 put_in(first)
@@ -64,16 +69,16 @@ class Collecting:
             except ProbesImpossibleError as error:
                 why = str(error)
         way, self.instead = way_instead(
-            first, others, why=why, debuggee=task.debuggee, spec=task.spec
+            first, others, why=why, debuggee=given.debuggee, spec=given.spec
         )
-        task.note(self.instead)
+        given.note(self.instead)
         put_in(way)
 
     def _put_in(self, way: Way, code: FunctionCode, begun: Callable[[Collector], None]) -> None:
         collector = self.collector = self._new(way)
         is_in = False
         try:
-            self._note(collector.install(code, self._assignment.parameters.profile_calls))
+            self._install(collector, code)
             begun(collector)
             is_in = True
         finally:
@@ -82,12 +87,41 @@ class Collecting:
                 with contextlib.suppress(DarcError):  # the first error is the one to tell
                     collector.remove()
 
+    def _install(self, collector: Collector, code: FunctionCode) -> None:
+        """It is for the user to choose another way where only f0 can take no probe."""
+        try:
+            self._note(collector.install(code, self._assignment.parameters.profile_calls))
+        except EntryImpossibleError as error:
+            raise UnsupportedError(f"{error}{self._told_of_other(collector)}") from error
+        self._tell_reach(collector)
+
+    def _tell_reach(self, collector: Collector) -> None:
+        """Likewise where it takes some that does not see all of its calls."""
+        if collector.out_of_reach is not None:
+            self._note([f"{collector.out_of_reach}{self._told_of_other(collector)}"])
+
+    def _told_of_other(self, collector: Collector) -> str:
+        """What the user may ask for in its place, as the end of a line. Of many functions there is
+        no other kind of probes."""
+        if not collector.is_of_one:
+            return ""
+        return told_of_other(collector.kind, self._assignment.debuggee)
+
     def _new(self, way: Way) -> Collector:
         return way.new(replace(self._assignment, remains=self.remains))
 
     def _note(self, texts: list[str]) -> None:
         for text in texts:
             self._assignment.note(text)
+
+    def modules_changed(self) -> None:
+        """The program has loaded or unloaded files.
+
+        Raises:
+            UnsupportedError: f0 cannot be timed any more.
+        """
+        self._note(self.collector.modules_changed())
+        self._tell_reach(self.collector)
 
     # ------------------------------------------------------------ another's turn
 
@@ -106,6 +140,7 @@ class Collecting:
         self._note(before.losses() + before.warnings())
         self.collector = self._new(self._for_the_rest())
         self._note(self.collector.install(self._assignment.program.function(entry), 0))
+        self._tell_reach(self.collector)
 
     def _for_the_rest(self) -> Way:
         """The way that times calls which a collector that has counted could not."""

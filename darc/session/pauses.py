@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from darc.debuggee.switchwatch import SwitchWatch
+from darc.model.errors import TargetError
 from darc.session.account import Account
 from darc.session.background import Background
 from darc.session.deadline import Deadline
@@ -13,6 +14,11 @@ from darc.session.probing import Probing
 from darc.session.waysout import WaysOut
 from darc.target.outcome import Outcome
 from darc.target.target import Target
+
+_NOT_HEARD = (
+    "a Ctrl-C waits in the program, which blocks it, and hides those that follow: the next one is "
+    "not heard, and 'darc start … --max-time 1min' or SIGTERM to the debugger ends an analysis"
+)
 
 
 class Pauses:
@@ -99,6 +105,18 @@ class Pauses:
         if self._session.alive and interrupted and self._session.analysis.ends_at_interrupt:
             self._ways_out.tell(Message.RESULT)
             self._ways_out.stop()
+
+    def take_interrupt(self) -> None:
+        """At a stop for the user, whose Ctrl-C waits in the program, which blocks it: the next one
+        is to be heard, too."""
+        why = "darc cannot take this one out of it"
+        try:
+            take = self._session.collector.summons.take_interrupt
+            if self._ways_out.unless_damaged(take, True):
+                return
+        except TargetError as error:
+            why = str(error)
+        self._account.notes.append(f"{_NOT_HEARD}: {why}")
 
     def end_if_late(self) -> None:
         """At a stop for the user: ``--max-time`` may have passed, and nothing has told, as a kernel

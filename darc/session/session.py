@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 
-from darc.analyses.analysis import Analysis, Step, Subject
+from darc.analyses.analysis import Analysis, FallsBack, Step, Subject
 from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.code.spelling import instead
@@ -84,18 +84,7 @@ class Session:
         self._switches = SwitchWatch(debuggee.watch_switches, self.note)
         self.background = Background(self, debuggee, self._switches, target.turn)
         """What is done for it while the program runs."""
-        assignment = Assignment(
-            target=target,
-            program=program,
-            debuggee=debuggee,
-            root=self.root,
-            spec=self.spec,
-            parameters=self.parameters,
-            listener=self,
-            note=self.note,
-            remains=before.remains,
-            progress=progress,
-        )
+        assignment = self._assignment(before.remains, progress)
         self._collecting = Collecting(assignment, commission.way, self._switches)
         self.ways_out = WaysOut(
             self,
@@ -125,6 +114,21 @@ class Session:
         self.analysis: Analysis
         """Since :meth:`install`."""
 
+    def _assignment(self, remains: Remains | None, progress: Callable[[str], None]) -> Assignment:
+        """What its collectors are made for."""
+        return Assignment(
+            target=self._target,
+            program=self.program,
+            debuggee=self.debuggee,
+            root=self.root,
+            spec=self.spec,
+            parameters=self.parameters,
+            listener=self,
+            note=self.note,
+            remains=remains,
+            progress=progress,
+        )
+
     # ------------------------------------------------------------- begin and end
 
     def install(self) -> None:
@@ -145,7 +149,7 @@ class Session:
         if way is None or way.collector.is_of_one:
             copies = Lookup(self.program, self._target).private_copies(entry, live=True)
         if copies:
-            self.account.unless_called = f"{self.spec} was not called{instead(copies)}"
+            self.account.say_unless_called(f"{self.spec} was not called{instead(copies)}")
         self._collecting.begin(code, self._analyse)
 
     def was_set_up(self, seconds: float) -> None:
@@ -207,13 +211,13 @@ class Session:
             self.damaged(why)
             return
         if not self.collector.is_there():
-            self.account.ended_by = EndedBy.EXECUTED
+            self.account.ends(EndedBy.EXECUTED)
             self.note(EndedBy.EXECUTED.value)
             self.program_ended()
             return
         self.account.files_changed()
         try:
-            self.notes.extend(self.collector.modules_changed())
+            self._collecting.modules_changed()
         except UnsupportedError as error:
             self.ways_out.no_more(str(error))
             self.ways_out.tell(Message.RESULT)
@@ -332,14 +336,16 @@ class Session:
 
     def _fall_back(self) -> Outcome:
         """The next way takes the place of the one that has collected, where it does no harm."""
-        why = self._collecting.risk_of_fall_back() or self.analysis.why_no_fall_back()
+        analysis = self.analysis
+        assert isinstance(analysis, FallsBack), "no other one says that it falls back"
+        why = self._collecting.risk_of_fall_back() or analysis.why_no_fall_back()
         if why is None:
             try:
                 self._collecting.fall_back(self._commission.entry)
-                return self._go(self.analysis.fall_back(self.collector))
+                return self._go(analysis.fall_back(self.collector))
             except DarcError as error:
                 why = str(error)
-        return self._go(self.analysis.stay(why))
+        return self._go(analysis.stay(why))
 
     # ------------------------------------------------------------------- reports
 

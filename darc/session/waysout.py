@@ -85,7 +85,7 @@ class WaysOut:
             analysis.close(Status.STOPPED, alive=True)
         else:
             analysis.finish_early(EndedBy.TIME.value)
-            self._account.ended_by = EndedBy.TIME if analysis.is_cut_short else None
+            self._account.ends(EndedBy.TIME if analysis.is_cut_short else None)
         return self.found()
 
     def stop(self, status: Status = Status.STOPPED) -> None:

@@ -48,6 +48,11 @@ class Screen(ABC):
         behind one that changes, and that over what the program has written. Any thread."""
         del text
 
+    @any_thread
+    def leave_at_command(self, text: str) -> None:
+        """The same while a command is carried out in a script. Any thread."""
+        del text
+
     @property
     def has_live_line(self) -> bool:
         """Whether output takes a line that changes."""

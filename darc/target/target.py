@@ -9,6 +9,7 @@ translate every native exception into :class:`darc.model.errors.TargetError`.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 from abc import ABC, abstractmethod
@@ -18,6 +19,7 @@ from enum import Enum
 
 from darc.target.bell import Bell
 from darc.target.breaks import Breaks
+from darc.target.companions import NOBODY, Companions
 from darc.target.frames import Frames
 from darc.target.memory import Memory
 from darc.target.outcome import Outcome
@@ -118,6 +120,9 @@ class Journal:
     def unmaps(self, place: range) -> None:
         """These are about to be unmapped. Raises TargetError: it cannot be noted."""
 
+    def unmapped(self, place: range) -> None:
+        """They were. Raises TargetError: it cannot be noted."""
+
     def stands(self, *, stopped: bool) -> None:
         """The program is stopped for darc or for the user, or is about to go on."""
 
@@ -125,15 +130,31 @@ class Journal:
         """The analysis is over; ``is_in`` tells whether darc's bytes are still there."""
 
 
+class Journals:
+    """Those of the processes that a debugger has or had, by their ids: it may have two at once, as
+    a child and its parent. Who is debugged keeps its own there, for what writes into it."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, Journal] = {}
+
+    def of(self, pid: int | None) -> Journal:
+        """That of a process; where it has none, one that writes nothing down."""
+        return _NOTHING if pid is None else self._kept.get(pid, _NOTHING)
+
+    def keep(self, pid: int, journal: Journal) -> None:
+        """From now on that is the journal of this process."""
+        self._kept[pid] = journal
+
+
+_NOTHING = Journal()
+
+
 class Target(ABC):
     """A debugger with at most one program. Its parts are attributes, for callers to use."""
 
-    journal = Journal()
-    """Where changes of the program are noted before they are made."""
-
     patience: float | None = None
     """Seconds at most for which what is debugged may run for darc's own sake, before an analysis
-    begins; ``None``: as long as it takes."""
+    begins; ``None``: as long as it takes. See :meth:`wait_at_most`."""
 
     turn: Turn
     """Whose turn it is to use it."""
@@ -153,6 +174,32 @@ class Target(ABC):
         """The number by which the debugger knows the program, ``None`` when there is none that darc
         could be in: the system's process id where it runs on this machine, else what the other side
         says (a kernel's stub says 1). Only what knows that it runs here asks the system by it."""
+
+    @functools.cached_property
+    def journals(self) -> Journals:
+        """Of each process that it has or had."""
+        return Journals()
+
+    @property
+    def journal(self) -> Journal:
+        """Where changes of the program that it has now are noted before they are made."""
+        return self.journals.of(self.pid)
+
+    @functools.cached_property
+    def known_companions(self) -> dict[int, Companions]:
+        """The companions of each process that it has or had."""
+        return {}
+
+    @property
+    def companions(self) -> Companions:
+        """Those of the program that it has now."""
+        pid = self.pid
+        return NOBODY if pid is None else self.known_companions.get(pid, NOBODY)
+
+    def wait_at_most(self, seconds: float | None) -> None:
+        """For so long what is debugged may run for darc's own sake; ``None``: as long as it
+        takes."""
+        self.patience = seconds
 
     @property
     @abstractmethod
@@ -186,7 +233,7 @@ class Target(ABC):
         meanwhile and both live; gives whether that is so."""
         return contextlib.nullcontext(False)
 
-    def settle_here(self) -> None:
+    def make_home(self) -> None:
         """What is analysed from now on is the program that the user has selected, where the
         debugger has several, also if it does not run yet."""
         return

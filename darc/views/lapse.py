@@ -10,9 +10,10 @@ from rich.text import Text
 
 from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import FunctionSet
-from darc.model.hints import CallsAnother, Comes, Contended, Hint, Tick, hints
+from darc.model.hints import CallsAnother, Comes, Contended, Hint, LongTail, Tick, hints
 from darc.model.peaks import Peak
 from darc.model.profile import format_cycles
+from darc.views.words import calls_text
 
 _EIGHTHS = "▁▂▃▄▅▆▇█"
 _LEAST_COLUMNS = 16
@@ -52,10 +53,11 @@ def draw_hints(
     known: FunctionSet, top: int, show: Callable[[str], str], *, is_table: bool = True
 ) -> Iterator[Text]:
     """What the numbers of calls let one suppose of the first ``top`` rows, each with its number
-    where they are those of the table."""
-    for number, hint in enumerate(hints(known, top)):
-        if not number:
-            yield Text("perhaps:", "bold")
+    where they are those of the table: a histogram tells of its own tail."""
+    told = [one for one in hints(known, top) if is_table or not isinstance(one, LongTail)]
+    if told:
+        yield Text("perhaps:", "bold")
+    for hint in told:
         row = f"{hint.row} " if is_table else ""
         yield Text(f"  {row}{_text(hint, known, show)}")
 
@@ -76,6 +78,12 @@ def _text(hint: Hint, known: FunctionSet, show: Callable[[str], str]) -> str:
     if isinstance(hint, Tick):
         tick = format_cycles(hint.seconds * 1e9, 10**9)
         return f"{who} peak {_place(row, hint.peak)} once in {tick}: a kernel's timer ticks so"
+    if isinstance(hint, LongTail):
+        from_on = format_cycles(profile.low(hint.first_bin), profile.hz)
+        most = format_cycles(row.longest, profile.hz)
+        calls = f"{hint.slow} of {calls_text(profile.count)} take {from_on} to {most}"
+        extra = f"{format_cycles(hint.delay, profile.hz)} more than others in all"
+        return f"{who} no slow peak, but {calls}, {extra}: 'darc start {hint.row} --peak last'"
     assert isinstance(hint, Contended)
     waited = format_cycles(hint.waited, profile.hz)
     return f"{who} {100 * hint.share:.2g} % of the calls found it held, and took about {waited}"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from darc.model.ftree import Cause, RootCausePath
-from darc.model.ops import ObjectKind
+from darc.model.ops import KeptOps, ObjectKind
 from darc.model.parameters import MOST_CALLS
 from darc.model.peaks import PeakRange, choose_peak, far_right, far_right_text, least_calls, tail_of
 from darc.model.profile import Profile, format_cycles, longer_time, time_above, time_below
@@ -27,8 +27,9 @@ from darc.model.shares import (
 )
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
-from darc.model.waits import Role, over_paths
-from darc.views.bars import CHOSEN, draw
+from darc.model.waits import Role, Waits, over_paths
+from darc.views.bars import draw
+from darc.views.peaktable import bins_text, in_no_peak, peak_table
 from darc.views.style import Style, write
 from darc.views.treeview import (
     draw_tree,
@@ -40,6 +41,7 @@ from darc.views.waitsview import (
     draw_waits,
     is_due_to_somebody,
     is_outsider_untold,
+    is_place_untold,
     is_processor_untold,
     processor_text,
     quota_text,
@@ -140,7 +142,7 @@ def _is_of_targets(path: RootCausePath) -> bool:
 
 def peak_name(peak: PeakRange) -> str:
     """What a peak is called: ``peak 3``, or its bins when they were given by hand."""
-    return f"peak {peak.number}" if peak.number is not None else f"bins {_bins(peak)}"
+    return f"peak {peak.number}" if peak.number is not None else f"bins {bins_text(peak)}"
 
 
 def profile_lines(snapshot: Snapshot, style: Style) -> list[Text]:
@@ -155,7 +157,7 @@ def profile_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     title = f"{function}: {calls_text(profile.count)}"
     lines = draw(title, profile, peaks=snapshot.peaks, peak=snapshot.peak, width=style.width)
     if snapshot.peaks or snapshot.peak is not None:
-        lines += [Text(), *_peak_table(snapshot, profile)]
+        lines += [Text(), *peak_table(snapshot, profile), *in_no_peak(snapshot, profile)]
     return [*lines, *_hints(snapshot, profile)]
 
 
@@ -184,52 +186,6 @@ def _hints(snapshot: Snapshot, profile: Profile) -> list[Text]:
     return lines
 
 
-def _peak_table(snapshot: Snapshot, profile: Profile) -> list[Text]:
-    chosen = snapshot.peak
-    rows = [("peak", "bins", "latency", "calls", "share")]
-    marked = []
-    for peak in snapshot.peaks:
-        if chosen is not None and chosen.number == peak.number:
-            marked.append(len(rows))
-            shown = chosen
-        else:
-            shown = PeakRange(peak.number, peak.first_bin, peak.last_bin)
-        rows.append(_peak_row(str(peak.number), shown, profile))
-    if chosen is not None and not marked:
-        marked.append(len(rows))
-        rows.append(_peak_row("chosen", chosen, profile))
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    lines = []
-    for index, row in enumerate(rows):
-        mark = "●" if index in marked else " "
-        name, bins, latency, calls, share = (
-            cell.rjust(width) for cell, width in zip(row, widths, strict=True)
-        )
-        latency = row[2].ljust(widths[2])
-        style = CHOSEN if index in marked else "bold" if index == 0 else ""
-        lines.append(Text(f"{mark} {name}  {bins}  {latency}  {calls}  {share}", style))
-    return lines
-
-
-def _peak_row(name: str, peak: PeakRange, profile: Profile) -> tuple[str, str, str, str, str]:
-    count = peak.calls_in(profile.bins)
-    low = format_cycles(profile.low(peak.first_bin), profile.hz)
-    if peak.last_bin is None:
-        latency = f"{low} and more"
-    else:
-        latency = f"{low} – {format_cycles(profile.high(peak.last_bin), profile.hz)}"
-    share = f"{100 * count / profile.count:.1f} %" if profile.count else ""
-    return name, _bins(peak), latency, str(count), share
-
-
-def _bins(peak: PeakRange) -> str:
-    if peak.last_bin is None:
-        return f"{peak.first_bin}–"
-    if peak.first_bin == peak.last_bin:
-        return str(peak.first_bin)
-    return f"{peak.first_bin}–{peak.last_bin}"
-
-
 def tree_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     """The ftree, or why there is none."""
     if snapshot.ftree is None:
@@ -256,24 +212,9 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     """Who kept the in-peak ops waiting, or why that is not known."""
     waits, kept = snapshot.waits, snapshot.ops
     if waits is None or kept is None:
-        if snapshot.status.is_final:
-            return [Text(f"no call was kept whole by its end: {status_text(snapshot)}")]
-        return [Text("no op was kept yet: choose a peak, and let the program go on")]
-    if not waits.ops and snapshot.status is Status.ENDED:
-        return [Text("the program ended before a call inside the peak was kept: a longer run may")]
-    if not waits.ops:
-        return [Text("no op inside the peak was kept: 'darc start' with a peak that is frequent")]
-
-    if not kept.sees_waits:
-        if kept.why_no_waits is not None:
-            return [Text(f"what they waited for was not watched: {kept.why_no_waits}")]
-        return [
-            Text(
-                "what the calls that were kept waited for was not watched: the search ended before "
-                "its last round, in which that is done, or they wait by a C library other than "
-                "glibc"
-            )
-        ]
+        return [Text(_why_none_kept(snapshot))]
+    if (why := _why_no_waits(snapshot.status, waits, kept)) is not None:
+        return [Text(why)]
 
     def latency(cycles: float) -> str:
         return format_cycles(cycles, kept.hz)
@@ -288,8 +229,40 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
         lines.append(Text(saved))
     if quota is not None:  # before all that ran meanwhile, which is to blame for the rest alone
         lines.insert(1, Text(quota))
+    return [*lines, *_what_waits_lack(waits, kept)]
+
+
+def _why_none_kept(snapshot: Snapshot) -> str:
+    """Why no op was kept whole."""
+    if snapshot.status.is_final:
+        return f"no call was kept whole by its end: {status_text(snapshot)}"
+    return "no op was kept yet: choose a peak, and let the program go on"
+
+
+def _why_no_waits(status: Status, waits: Waits, kept: KeptOps) -> str | None:
+    """Why it is not known what ops that were kept waited for."""
+    if not waits.ops and status is Status.ENDED:
+        return "the program ended before a call inside the peak was kept: a longer run may"
+    if not waits.ops:
+        return "no op inside the peak was kept: 'darc start' with a peak that is frequent"
+    if kept.sees_waits:
+        return None
+    if kept.why_no_waits is not None:
+        return f"what they waited for was not watched: {kept.why_no_waits}"
+    return (
+        "what the calls that were kept waited for was not watched: the search ended before its "
+        "last round, in which that is done, or they wait by a C library other than glibc"
+    )
+
+
+def _what_waits_lack(waits: Waits, kept: KeptOps) -> list[Text]:
+    """What is not told of them, and why."""
+    lines = []
     if kept.why_no_wakers and any(one.kind is ObjectKind.CALL for one in waits.objects):
         why = f"who ends what calls are blocked in is not told: {kept.why_no_wakers}"
+        lines.append(Text(why, "dim"))
+    if kept.why_no_places and is_place_untold(waits):
+        why = f"in which calls they slept is not told: {kept.why_no_places}"
         lines.append(Text(why, "dim"))
     if kept.why_no_wakers and is_outsider_untold(waits):
         why = f"what other processes release is not seen from this one: {kept.why_no_wakers}"
@@ -333,8 +306,9 @@ def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style)
     so_far = ", so far" if snapshot.status is Status.SEARCHING else ""  # ops may yet deny it
     is_lesser = bool(paths) and not so_far and is_minor(snapshot)
     lines = minor_lines(snapshot, style) if is_lesser else []
-    cause = _lesser(snapshot) if is_lesser else "root cause"
+    usual = _lesser(snapshot) if is_lesser else "root cause"
     for path in paths:
+        cause = usual if path.is_sure else _POSSIBLE
         told = f"darc: {cause}{of}{so_far}: {path_text(path, style.name, style.most_on_way)}"
         lines.append(Text(told, "bold"))
         ending = ending_text(path.nodes[-1].function.name, path.ending, style.name)
@@ -355,6 +329,7 @@ def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style)
     return lines
 
 
+_POSSIBLE = "possible cause"
 _MUCH = 0.25
 """Of all time: a wait of which that is known of somebody is told with the paths."""
 
@@ -415,12 +390,14 @@ def status_text(snapshot: Snapshot) -> str:
     """How far it is; where root cause paths explain the smaller part, no cause is called found."""
     if snapshot.status is Status.FOUND and is_minor(snapshot):
         return f"only a {_lesser(snapshot)} found"
+    if snapshot.paths and not any(path.is_sure for path in snapshot.paths):
+        return f"only a {_POSSIBLE} found"
     return snapshot.status.value
 
 
 def _lesser(snapshot: Snapshot) -> str:
     """What is said of a path in place of a root cause."""
-    return "possible cause" if weigh_all(snapshot) is None else "smaller cause"
+    return _POSSIBLE if weigh_all(snapshot) is None else "smaller cause"
 
 
 def _calls_apart(path: RootCausePath, paths: Sequence[RootCausePath], style: Style) -> str:
@@ -444,7 +421,7 @@ def explained_text(explained: Explained, snapshot: Snapshot) -> str:
     without = explained.without
     if without is None:
         return text
-    bins = _bins(PeakRange(None, without.first_bin, without.last_bin))
+    bins = bins_text(PeakRange(None, without.first_bin, without.last_bin))
     name = "bin" if without.first_bin == without.last_bin else "bins"
     peak = f" (peak {without.peak})" if without.peak is not None else ""
     return f"{text}; without it these would lie in {name} {bins}{peak}"

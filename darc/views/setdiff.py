@@ -9,7 +9,7 @@ from rich.text import Text
 from darc.model.comparison import ChangeVerdict, PeakChange
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
-from darc.model.profile import Profile, format_cycles, format_share
+from darc.model.profile import Profile, format_cycles
 from darc.model.setdiff import Difference, Fate, Method, SetDifference
 from darc.views.style import Style, write
 from darc.views.words import Shown, first_few, shorten
@@ -95,14 +95,9 @@ def _enough(change: PeakChange, row: Difference) -> str:
 
 def _peak_text(profile: Profile, change: PeakChange, fate: Fate) -> str:
     """Where a peak is, and what has become of it."""
-    first, last = change.peak.first_bin, change.peak.last_bin
-    low, high = (format_cycles(c, profile.hz) for c in (profile.low(first), profile.high(last)))
-    before, now = format_share(change.before), format_share(change.now)
-    text = f"{low} – {high}: {before} → {now} of the calls"
-    if fate is Fate.MOVED:
-        side = "right" if change.moved > 0 else "left"
-        return f"{text}, {abs(change.moved):.1f} octaves to the {side}"
-    return text
+    told = change.figures(profile)
+    text = f"{told.where}: {told.before} → {told.now} of the calls"
+    return f"{text}, {told.octaves} to the {told.side}" if fate is Fate.MOVED else text
 
 
 def _rest(made: SetDifference, shown: int, style: Style) -> Iterator[Text]:

@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 from rich.text import Text
 
+from darc.model.addresses import is_kernels
 from darc.model.ftree import (
     CallSite,
     Cause,
@@ -22,7 +23,6 @@ from darc.model.ftree import (
     Totals,
     Unclear,
 )
-from darc.model.snapshot import KERNELS_HALF
 from darc.search.loops import LEAST_REPEATS, repeats, weight
 from darc.views.words import MOST_ON_WAY, columns, message, name, shorten, way
 
@@ -228,7 +228,7 @@ def place(site: CallSite, caller: Function, show: Show = name) -> str:
     that in its function, as the kernel itself writes it (``%pS``)."""
     if site.file is None:
         inside = site.address - caller.address
-        if caller.address >= KERNELS_HALF:  # which may have moved: no offset in its file
+        if is_kernels(caller.address):  # which may have moved: no offset in its file
             is_near = 0 <= inside < _FAR
             return f"{show(caller.name)}+{inside:#x}" if is_near else f"{site.address:#x}"
         return f"{show(PurePath(site.module).name)}+{site.offset:#x}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from rich.text import Text
 
@@ -42,6 +42,7 @@ _ROLES = {
     Role.DID: "it ran itself",
     Role.SLEPT: "it slept",
     Role.READY: "it could have run",
+    Role.UNKNOWN: "what it did is not known",
     Role.DISK: "the disk served",
     Role.HANDED_OVER: "free by then: until the thread ran again",
     Role.NOT_SEEN: "no release was seen: it gave up, or was released past the C library",
@@ -122,14 +123,18 @@ def _holder_lines(
     rest = holder.cycles - sum(one.cycles for one in holder.behind)
     is_untold = holder.role is Role.HANDED_OVER and bool(holder.behind)
     is_untold = is_untold and rest * _LEAST_BEHIND >= whole and rest > _LEAST_UNTOLD * holder.cycles
-    if holder.role is Role.SLEPT:  # whatever the other one waits for
-        kind = ObjectKind.WAKE_UP
+    kind = kind_behind(holder, kind)
     for number, one in enumerate(behind):
         is_last = number == len(behind) - 1 and not is_untold
         yield from _holder_lines(one, kind, whole=whole, guides=guides, is_last=is_last, show=show)
     if is_untold:
         unseen = _IN_KERNELS[ObjectKind.PROCESSOR, Role.NOT_SEEN]
         yield Text(f"{guides}└─ {_share(rest, whole)}  {unseen}")
+
+
+def kind_behind(holder: Holder, kind: ObjectKind) -> ObjectKind:
+    """What is waited for by whoever is behind a holder: of one that sleeps, to be woken."""
+    return ObjectKind.WAKE_UP if holder.role is Role.SLEPT else kind
 
 
 _LEAST_QUOTA = 0.01
@@ -220,8 +225,25 @@ def waited_text(one: WaitedFor, cycles: int, show: Callable[[str], str]) -> str:
     whole = most.cycles >= _NEARLY_ALL * one.cycles
     of_it = "" if whole else f"{100 * most.cycles / one.cycles:.0f} % of that "
     text = f"{text}, {of_it}{holder_text(most, one.kind, show)}"
+    text += _asleep_text(most, show)
     last = _last_in_chain(most)
     return text if last is most else f"{text}, itself {holder_text(last, ObjectKind.WAKE_UP, show)}"
+
+
+_MUCH_ASLEEP = 0.25
+"""Of the time that somebody had something: for so long in one call it is told where it slept."""
+
+
+def _asleep_text(holder: Holder, show: Callable[[str], str]) -> str:
+    """In which call it was blocked itself for much of that time; empty where it was in none."""
+    slept = [one for one in holder.behind if one.role is Role.SLEPT]
+    if not slept:
+        return ""
+    most = max(slept, key=lambda one: one.cycles)
+    if most.cycles < _MUCH_ASLEEP * holder.cycles:
+        return ""
+    where = f" in {_path(most.path, show)}" if most.path else ""
+    return f", which was blocked{where} for {100 * most.cycles / holder.cycles:.0f} % of that"
 
 
 def _last_in_chain(holder: Holder) -> Holder:
@@ -251,6 +273,17 @@ def is_outsider_untold(waits: Waits) -> bool:
     return any(h.is_outside and h.role in untold for one in waits.objects for h in one.holders)
 
 
+def is_place_untold(waits: Waits) -> bool:
+    """Whether somebody who had what was waited for slept meanwhile, and nobody knows where."""
+
+    def is_untold(holders: Iterable[Holder]) -> bool:
+        return any(
+            (one.role is Role.SLEPT and not one.path) or is_untold(one.behind) for one in holders
+        )
+
+    return any(is_untold(one.holders) for one in waits.objects)
+
+
 _SOMEBODY = (Role.HELD, Role.HELD_FIRST, Role.WOKE)
 
 
@@ -260,6 +293,12 @@ def is_due_to_somebody(one: WaitedFor, *more: Role) -> bool:
     return any(holder.role in (*_SOMEBODY, *more) for holder in one.holders)
 
 
+_NOBODYS = frozenset(
+    {Role.INTERRUPT, Role.SOFT_INTERRUPT, Role.DID, Role.SLEPT, Role.READY, Role.UNKNOWN}
+)
+"""Roles that tell all by themselves."""
+
+
 def holder_text(holder: Holder, kind: ObjectKind, show: Callable[[str], str]) -> str:
     """Who had an object of that kind, in which function, and in how many calls."""
     if holder.role is Role.NOT_SEEN and holder.is_outside:
@@ -267,7 +306,9 @@ def holder_text(holder: Holder, kind: ObjectKind, show: Callable[[str], str]) ->
     if holder.role in (Role.HANDED_OVER, Role.NOT_SEEN, Role.NOT_FOLLOWED):
         return _IN_KERNELS.get((kind, holder.role), _ROLES[holder.role])
     where = f" in {_path(holder.path, show)}" if holder.path else ""
-    if holder.role in (Role.INTERRUPT, Role.SOFT_INTERRUPT, Role.DID, Role.SLEPT, Role.READY):
+    if holder.role is Role.SLEPT and not holder.path:
+        return f"it slept, where is not told: {calls_text(holder.ops)}"
+    if holder.role in _NOBODYS:
         return f"{_ROLES[holder.role]}{where}: {calls_text(holder.ops)}"
     threads = holder.threads
     is_thread = not holder.is_outside or holder.role is Role.HELD_FIRST  # whom the lock names

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
 
-from . import cache
-from .errors import VmError
+from kgdb.vm import cache
+from kgdb.vm.errors import VmError
 
 
 class AptError(VmError):

@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from darc.views.words import message
-
-from .errors import VmError
+from kgdb.vm.errors import VmError
 
 
 def root() -> Path:

@@ -20,9 +20,8 @@ from pathlib import Path
 
 from darc.model.errors import DarcError
 from darc.views.words import message
-
-from . import cache, disk, guest, kernels, machine, workloads
-from .errors import VmError
+from kgdb.vm import cache, disk, guest, kernels, machine, workloads
+from kgdb.vm.errors import VmError
 
 _AUTO = "auto"
 """Of ``--accel``: KVM where a machine boots with it."""

@@ -12,8 +12,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from . import cache
-from .errors import VmError
+from kgdb.vm import cache
+from kgdb.vm.errors import VmError
 
 FOLDERS = 1000
 """Folders in ``tree``, below 20 that hold 50 each."""

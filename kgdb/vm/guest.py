@@ -13,9 +13,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import cpio
-from .errors import VmError
-from .kernels import CachedKernel
+from kgdb.vm import cpio
+from kgdb.vm.errors import VmError
+from kgdb.vm.kernels import CachedKernel
 
 BOOTED = "darc-vm: booted"
 """The line that tells that the disks are mounted; the program starts behind it."""

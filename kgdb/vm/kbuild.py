@@ -14,8 +14,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import apt, cache, vmlinux
-from .errors import VmError
+from kgdb.vm import apt, cache, vmlinux
+from kgdb.vm.errors import VmError
 
 _META = "linux-source"
 _TOOLS = {

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from . import apt, cache, kbuild, vmlinux
-from .errors import VmError
+from kgdb.vm import apt, cache, kbuild, vmlinux
+from kgdb.vm.errors import VmError
 
 _KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _BACKPORTS = f"deb [signed-by={_KEYS}] http://deb.debian.org/debian trixie-backports main"
@@ -140,6 +140,24 @@ def _fetch(lists: apt.Lists, name: str, meta: str) -> Path:
     return cache.once(f"kernels/{name}-{release}-{version}", make)
 
 
+def _take_needed(every: Path, modules: Path) -> Sequence[str]:
+    """Moves those modules that a machine needs, with the order to load them in; the others go.
+    Their names."""
+    for packed in every.iterdir():
+        unpack_module(packed)
+    modules.mkdir()
+    wanted = (_BUS_DRIVER, _DISK_DRIVER, _CHECKSUM, _FILE_SYSTEM)
+    order = [one for name in wanted for one in load_order(every, name)]
+    names = [f"{name}.ko" for name in dict.fromkeys(order)]
+    for name in names:
+        (every / name.removesuffix(".ko")).rename(modules / name)
+    (modules / "order").write_text("\n".join(names))
+    for left in every.iterdir():
+        left.unlink()
+    every.rmdir()
+    return names
+
+
 def _unpack(folder: Path, plain: Sequence[Path], debugging: Path, release: str) -> None:
     """Fills the folder of a :class:`CachedKernel` from Debian's packages, and deletes these."""
     every = folder / "every"
@@ -156,19 +174,8 @@ def _unpack(folder: Path, plain: Sequence[Path], debugging: Path, release: str) 
     for package in plain:
         apt.unpack(package, of_plain)
         package.unlink()
-    for packed in every.iterdir():
-        unpack_module(packed)
     modules = folder / "modules"
-    modules.mkdir()
-    wanted = (_BUS_DRIVER, _DISK_DRIVER, _CHECKSUM, _FILE_SYSTEM)
-    order = [one for name in wanted for one in load_order(every, name)]
-    names = [f"{name}.ko" for name in dict.fromkeys(order)]
-    for name in names:
-        (every / name.removesuffix(".ko")).rename(modules / name)
-    (modules / "order").write_text("\n".join(names))
-    for left in every.iterdir():
-        left.unlink()
-    every.rmdir()
+    names = _take_needed(every, modules)
 
     def of_debugging(path: str) -> Path | None:
         name = Path(path).name

@@ -25,9 +25,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from . import cache, disk, guest, qmp
-from .errors import VmError
-from .kernels import KGDB, CachedKernel
+from kgdb.vm import cache, disk, guest, qmp
+from kgdb.vm.errors import VmError
+from kgdb.vm.kernels import KGDB, CachedKernel
 
 QEMU = "qemu-system-x86_64"
 

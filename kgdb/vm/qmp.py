@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 from typing import IO
 
-from .errors import VmError
+from kgdb.vm.errors import VmError
 
 _TIMEOUT_SECONDS = 60
 

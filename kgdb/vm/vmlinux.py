@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from .errors import VmError
+from kgdb.vm.errors import VmError
 
 
 def strip(folder: Path) -> None:

@@ -13,9 +13,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import cache
-from .errors import VmError
-from .guest import GuestProgram
+from kgdb.vm import cache
+from kgdb.vm.errors import VmError
+from kgdb.vm.guest import GuestProgram
 
 SOURCES = Path(__file__).resolve().parents[2] / "fixtures" / "kernel"
 

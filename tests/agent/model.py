@@ -616,6 +616,9 @@ class Model:
     def _latency(self, call: Call, end: int) -> int:
         assert call.start is not None
         taken = end - call.start - call.overhead - self.setting.inner_cost
+        if taken < self.setting.least_op // 2 and call.overhead:
+            whole = max(1, end - call.start - self.setting.inner_cost)
+            taken = min(whole, self.setting.least_op)
         return max(1, self.setting.tsc_step, taken)
 
     def _count(self, context: Context, latency: int) -> None:

@@ -164,6 +164,30 @@ def test_an_op_at_the_edge_of_its_peak(world: World, work: int, calls: int) -> N
     model.check(setting, done)
 
 
+@pytest.mark.parametrize(
+    ("work", "calls", "least_op", "latency"),
+    [
+        (900, 20, 0, 100),  # 900 - 20 * 40: as was measured
+        (900, 20, 150, 100),
+        (900, 20, 500, 500),  # less than half of what the fastest took before
+        (700, 20, 500, 500),  # less than nothing
+        (700, 20, 1000, 700),  # all of it was less than that
+        (30, 0, 500, 30),  # nothing was taken out
+    ],
+)
+def test_no_more_is_taken_out_for_probes_than_leaves_the_fastest_call(
+    world: World, work: int, calls: int, least_op: int, latency: int
+) -> None:
+    """What pads cost was measured at another time, and they may cost less now."""
+    setting = Setting((_NESTED,), analyse=True, full_cost=40, least_op=least_op)
+    short: list[Op] = [(CALL, 1), (RETURN,)]
+    done = world.run(setting, [[(CALL, 0), (WORK, work), *short * calls, (RETURN,)]])
+    look(done)
+    model.check(setting, done)
+    (counted,) = (row for row in done.counted[max(done.counted)] if row.in_peak)
+    assert counted.totals[0][4] == latency
+
+
 def test_what_a_tail_call_costs_is_nobodys_time(world: World) -> None:
     """Nor the caller's nor that of the function jumped to, which both have their own alone."""
     tree = tree_of([Timed(0, ("call", 0, 1)), Timed(1, ("tail", 1, 2))], [0, 1])

@@ -100,6 +100,7 @@ def settings_of(draw: st.DrawFn, *, small: bool = False, steady: bool = True) ->
         resolution=draw(st.sampled_from((1, 2, 5))),
         analyse=draw(st.integers(0, 3)) > 0,
         peak=(low, draw(st.sampled_from((1 << 62, 1 << 62, low + 64)))),
+        least_op=draw(st.sampled_from((0, 0, 16, 200))),
         needed=draw(st.sampled_from((1 << 40, 1 << 40, 2, 5))),
         batch=draw(st.sampled_from((1, 1, 3))),
         inner_cost=draw(costs),

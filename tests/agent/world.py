@@ -91,6 +91,7 @@ class Setting:
     resolution: int = 1
     analyse: bool = False
     peak: tuple[int, int] = (0, 1 << 62)
+    least_op: int = 0
     needed: int = 1 << 40
     batch: int = 1
     inner_cost: int = 0
@@ -481,6 +482,7 @@ class _Running:
             mode=int(setting.analyse),
             peak_low=setting.peak[0],
             peak_high=setting.peak[1],
+            least_op=setting.least_op,
             needed=setting.needed,
             batch=setting.batch,
             inner_cost=setting.inner_cost,

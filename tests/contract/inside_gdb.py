@@ -33,7 +33,7 @@ class GdbWorld(World):
             registry.connect(handler)
 
         def on_stop(event: gdb.StopEvent) -> None:
-            if target.settle(event) is Outcome.STOP:
+            if target.take_stop(event) is Outcome.STOP:
                 target.at_prompt()
 
         gdb.events.stop.connect(on_stop)

@@ -8,6 +8,7 @@ import signal
 import sys
 import traceback
 from pathlib import Path
+from typing import cast
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), *os.environ["CONTRACT_PACKAGES"].split(os.pathsep)]
@@ -15,6 +16,8 @@ sys.path[:0] = [str(ROOT), *os.environ["CONTRACT_PACKAGES"].split(os.pathsep)]
 import lldb  # noqa: E402
 
 import darc_lldb.stophook  # noqa: E402
+from darc.app.app import App  # noqa: E402
+from darc_lldb.registry import REGISTRY, Registered  # noqa: E402
 from darc_lldb.target import LldbTarget  # noqa: E402
 from tests.contract.checks import CHECKS  # noqa: E402
 from tests.contract.world import World  # noqa: E402
@@ -28,7 +31,8 @@ class LldbWorld(World):
     def __init__(self, debugger: lldb.SBDebugger) -> None:
         self._debugger = debugger
         debugger.SetAsync(False)
-        self.target = darc_lldb.stophook.TARGETS[debugger.GetID()] = LldbTarget(debugger)
+        self.target = LldbTarget(debugger)
+        REGISTRY[debugger.GetID()] = Registered(self.target, cast(App, None))  # no command is given
         self.target.inferior.callbacks.failed = self._failed
         self.failures: list[Exception] = []
         self._execute("target stop-hook add -P darc_lldb.stophook.StopHook")
@@ -59,7 +63,7 @@ class LldbWorld(World):
         error = self._process.Continue()
         assert error.Success(), error
         assert not self.failures, self.failures
-        self.target.settle()
+        self.target.catch_up()
         if self._process.GetState() != lldb.eStateStopped:
             return None
         return int(self._process.GetSelectedThread().GetFrameAtIndex(0).GetPC())
@@ -67,7 +71,7 @@ class LldbWorld(World):
     def kill(self) -> None:
         error = self._process.Kill()
         assert error.Success(), error
-        self.target.settle()
+        self.target.catch_up()
 
     def address(self, name: str) -> int:
         target = self._debugger.GetSelectedTarget()

@@ -4,6 +4,7 @@ strings, mypy takes one for the other."""
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from tests.contract.compared import held_against_words
 from tests.contract.names import walk
-from tests.contract.tree import INSTALLED, parsed, python_files
+from tests.contract.tree import INSTALLED, trees
 
 WORDS = frozenset({"plural", "value"})
 """What has the word for a kind, for people and in files."""
@@ -39,26 +40,32 @@ def named_in(tree: ast.Module, kinds: frozenset[str]) -> Iterator[str]:
                     yield name
 
 
-TREES = {file: parsed(file) for package in sorted(INSTALLED) for file in python_files(package)}
-KINDS = frozenset(kind for tree in TREES.values() for kind in kinds_in(tree))
-NAMES = frozenset(name for tree in TREES.values() for name in named_in(tree, KINDS))
+@functools.cache
+def all_kinds() -> frozenset[str]:
+    return frozenset(kind for tree in trees(INSTALLED).values() for kind in kinds_in(tree))
+
+
+@functools.cache
+def all_names() -> frozenset[str]:
+    kinds = all_kinds()
+    return frozenset(name for tree in trees(INSTALLED).values() for name in named_in(tree, kinds))
 
 
 def told_by_words(file: Path, tree: ast.Module) -> Iterator[str]:
     """Where a file compares a kind with a word: a plain name is one where it says so itself."""
-    own = frozenset(named_in(tree, KINDS))
+    own = frozenset(named_in(tree, all_kinds()))
     for node in walk(tree):
         for side in held_against_words(node):
             match side:
-                case ast.Attribute(attr=name) if name in NAMES | WORDS:
+                case ast.Attribute(attr=name) if name in all_names() | WORDS:
                     yield f"{file}:{side.lineno} compares {ast.unparse(side)}"
                 case ast.Name(id=name) if name in own:
                     yield f"{file}:{side.lineno} compares {name}"
 
 
 def test_kinds_are_no_words() -> None:
-    assert {"kind", "probes", "status", "verdict"} <= NAMES
-    wrong = [line for file, tree in TREES.items() for line in told_by_words(file, tree)]
+    assert {"kind", "probes", "status", "verdict"} <= all_names()
+    wrong = [line for file, tree in trees(INSTALLED).items() for line in told_by_words(file, tree)]
     assert not wrong, "\n".join(wrong)
 
 

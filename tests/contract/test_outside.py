@@ -54,21 +54,31 @@ SENDERS = {
 }
 THREADS = {"darc/target/ownthread.py": "one that no signal comes to"}
 CALLERS_OF_C = {
+    "darc/app/sigactions.py": "sigaction, as the debugger itself sees it",
     "darc/code/demangle.py": "the C++ runtime's demangler",
     "darc/code/jumps.py": "libcallscan",
     "darc/code/scans.py": "libcallscan",
     "darc/code/symscans.py": "libsymscan, which is darc's",
     "darc/debuggee/bell.py": "signals to one thread, with a value",
+    "darc/debuggee/companions.py": "kcmp, and ptrace of who shares the program's memory",
     "darc/debuggee/clock.py": "a few instructions that read the time-stamp counter",
     "darc/debuggee/perf.py": "system calls that Python has not",
+    "darc/app/presses.py": "libpresses, which is darc's",
     "darc/debuggee/wordscan.py": "libwordscan, which is darc's",
-    "darc_gdb/farewell.py": "sigaction, as gdb itself sees it",
     "darc_gdb/later.py": "what comes as gdb ends",
-    "darc_gdb/load.py": "sigaction, as gdb itself sees it",
     "darc_gdb/tracee.py": "ptrace",
-    "darc_lldb/farewell.py": "sigaction, as lldb itself sees it",
     "darc_lldb/overrides.py": "what lldb's module does not hand on",
 }
+KEEPERS = {
+    "darc/app/app.py": "that the program stands for the user, or goes on",
+    "darc/debuggee/borrowing.py": "code that is borrowed for a system call",
+    "darc/debuggee/leftbehind.py": "memory that is given back of an earlier debugger",
+    "darc/debuggee/mappings.py": "memory that is mapped and given back",
+    "darc/debuggee/process_pads.py": "that it stands for a decision, or goes on",
+    "darc/pads/patching.py": "patches, whoever has made them",
+    "darc_lldb/calls.py": "code that is borrowed for a call",
+}
+"""What each writes down."""
 ESCAPES = {"darc/app/liveline.py": "the line that changes"}
 
 Finder = Callable[[ast.AST, "Names"], bool]
@@ -196,6 +206,27 @@ def found(finder: Finder, tree: ast.Module) -> Iterator[int]:
     return (node.lineno for node in nodes if finder(node, names))
 
 
+def is_entry(node: ast.AST, names: Names) -> bool:
+    """What is written down of the program's changes, of its memory, or of how it stands."""
+    return bool(re.search(r"\b_?journal\.(patches|maps|unmap(s|ped)|stands)$", called(node, names)))
+
+
+def is_limit(node: ast.AST, names: Names) -> bool:
+    """Where a target is told for how long it may wait."""
+    return called(node, names).endswith(".wait_at_most")
+
+
+def is_setting(node: ast.AST, attribute: str) -> bool:
+    """Whether such an attribute of something else is set there."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return any(
+        isinstance(one, ast.Attribute)
+        and one.attr == attribute
+        and ast.unparse(one.value) != "self"
+        for one in targets
+    )
+
+
 RULES = {
     "starts a thread": (is_thread, THREADS),
     "starts a program": (is_program, STARTERS),
@@ -204,6 +235,15 @@ RULES = {
     "writes": (is_writing, WRITERS),
     "speaks past the debugger": (is_speech, SPEAKERS),
     "has escapes of a terminal": (is_escape, ESCAPES),
+    "writes into the journal": (is_entry, KEEPERS),
+    "says which faults are handled": (
+        lambda node, _: is_setting(node, "handled"),
+        {"darc/collectors/faulthandlers.py": "as it looks, and as the program sets others"},
+    ),
+    "says for how long a target waits": (
+        is_limit,
+        {"darc/app/beginning.py": "as long as the user lets an analysis take"},
+    ),
 }
 
 
@@ -275,6 +315,9 @@ def test_who_reaches_outside(deed: str) -> None:
         ("speaks past the debugger", "import sys; s = sys; s.stderr.write('x')"),
         ("has escapes of a terminal", r"'\x1b[31m'"),
         ("has escapes of a terminal", r"'\x1b' + '[31m'"),
+        ("writes into the journal", "self._target.journal.patches([place])"),
+        ("says which faults are handled", "program.patchable.handled = known"),
+        ("says for how long a target waits", "self._target.wait_at_most(seconds)"),
     ],
 )
 def test_each_is_noticed(deed: str, line: str) -> None:

@@ -84,7 +84,7 @@ def _record(chance: random.Random) -> object:
             del found[chance.choice(list(found))]
         return found
     if kind in (2, 3, 4):
-        return {("maps", "maps", "unmaps")[kind - 2]: [_word(chance), _word(chance)]}
+        return {("maps", "leaves", "unmaps")[kind - 2]: [_word(chance), _word(chance)]}
     if kind == 5:
         return {"stands": chance.choice(session_files.ODD)}
     if kind == 6:
@@ -148,7 +148,14 @@ def _look(found: journal.Left) -> None:
         beside._leads_to(place)
     with MemoryFile(os.getpid()) as memory:
         program = Program(target, Path("/"), [])
-        give_back_noted(target, memory, program=program, pid=os.getpid(), noted=found.mapped)
+        give_back_noted(
+            target,
+            memory,
+            program=program,
+            pid=os.getpid(),
+            noted=found.mapped,
+            leaving=found.leaving,
+        )
         for place in found.places:
             beside._is_changed(place, memory)
 

@@ -38,7 +38,7 @@ ODD: tuple[Any, ...] = (
 def _valid() -> tuple[Any, ...]:
     """Sessions as they are written: one as small as they are, one with a tree."""
     from darc.model.status import Status
-    from darc.saved.storage import Stored, to_text
+    from darc.saved.storage import SearchState, Stored, to_text
     from tests.unit import samples
 
     root, _ = samples.tree()
@@ -50,9 +50,9 @@ def _valid() -> tuple[Any, ...]:
             parameters=Parameters(),
             status=Status.STOPPED,
             profile=profile,
-            peak=peak,
             root=node,
             modules={"m": "ab12"},
+            search=SearchState(peak=peak),
         )
         made.append(json.loads(to_text(stored)))
     return tuple(made)
@@ -122,7 +122,7 @@ def trial(chance: random.Random) -> None:
         Probes.PAD,
         profile=stored.profile,
         peaks=find_peaks(stored.profile.bins, stored.profile.resolution),
-        peak=stored.peak,
+        peak=stored.search.peak,
         ftree=stored.root,
         parameters=parameters,
     )

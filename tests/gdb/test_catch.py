@@ -13,7 +13,7 @@ from tests.debugger import IN_BOTH, STOOD_STILL, attempt, mark
 from tests.permission import needs_permission
 
 TOOLS = f"source {debugger.ROOT / 'tests' / 'inside_gdb.py'}"
-LIVE = r"\r\x1b\[K[^\r\n]*handle[^\r\n]*"
+LIVE = r"\r\x1b\[K[^\r\n]*handle: [^\r\n]*"
 
 CATCH = "darc catch handle --above 2ms"
 CAUGHT = re.compile(

@@ -3,43 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 
 from fixtures.build import build
-from tests.debugger import LLDB, PLAIN_GDB, REPORT, ROOT, attempt, debug
+from tests.debugger import LLDB, PLAIN_GDB, REPORT, attempt, debug
+from tests.extending import PAGES, add_trace, blocks, copied, insert, inside, run_python
 from tests.gdb.loading import plain
 from tests.permission import needs_permission
 
-PAGES = ROOT / "docs" / "extending"
 ADDED = ("idle", "mean", "rate", "spare", "split")
 """Commands."""
-
-_BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```", re.M | re.S)
-
-
-def blocks(page: str) -> list[str]:
-    """The Python in a page."""
-    text = (PAGES / f"{page}.md").read_text()
-    return [textwrap.dedent(block) for _, block in _BLOCK.findall(text)]
-
-
-def insert(file: Path, line: str, before: str) -> None:
-    text = file.read_text()
-    assert before in text
-    file.write_text(text.replace(before, f"{line}{before}", 1))
-
-
-def _inside(block: str) -> str:
-    """What stands between the brackets of an example, or behind the dots of a class."""
-    return re.sub(r"\A(\(|class .*\n    \.\.\.)\n|^\)\n\Z", "", block, flags=re.M)
 
 
 def joined(command: str, block: str) -> str:
@@ -55,53 +32,28 @@ def joined(command: str, block: str) -> str:
     return f"{head}{block[imports.end() :]}\n\n{start}{rest}"
 
 
-def with_option(command: str, block: str) -> str:
-    """The command of an analysis with an option of its own."""
-    command = joined(command, block).replace("parse=parse_function,", "parse=_parse,")
-    return re.sub(r"options=(search_options\(.*\)),", r"options=(*\1, _BATCH),", command)
-
-
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy with a command, a parameter, an analysis, a collector and an exporter more, and
     nothing else."""
-    tree = tmp_path_factory.mktemp("extended") / "tree"
-    ignored = shutil.ignore_patterns("__pycache__", ".*", "build", "seeds", "*.egg-info")
-    shutil.copytree(ROOT, tree, ignore=ignored)
-    (tree / ".venv").symlink_to(ROOT / ".venv")
+    tree = copied(tmp_path_factory.mktemp("extended") / "tree")
+    add_trace(tree)
     commands = tree / "darc" / "app" / "commands"
     mean, its_test, its_option, its_kind = blocks("command")
     mean = joined(joined(mean, its_option), its_kind)
     mean = mean.replace("parse=no_arguments,", "parse=_parse_mean,\n    options=(_OF, _TIMES),")
     (commands / "mean.py").write_text(mean)
     (tree / "tests" / "unit" / "test_mean.py").write_text(its_test)
-    rate, its_command, its_option, its_test, its_part, split, its_views, idle, idles_test = blocks(
-        "analysis"
-    )
+    rate, its_command, its_test = blocks("analysis")
     (tree / "tests" / "unit" / "test_rate.py").write_text(its_test)
-    (tree / "tests" / "unit" / "test_idle.py").write_text(idles_test)
-    (tree / "darc" / "model" / "split.py").write_text(its_part)
-    analyses = tree / "darc" / "analyses"
-    (analyses / "rate.py").write_text(rate)
-    (commands / "rate.py").write_text(with_option(its_command, its_option))
-    (analyses / "split.py").write_text(split)
-    (analyses / "idle.py").write_text(idle)
+    (tree / "darc" / "analyses" / "rate.py").write_text(rate)
+    (commands / "rate.py").write_text(its_command)
+    shutil.copytree(PAGES / "examples", tree, dirs_exist_ok=True)
     parts = tree / "darc" / "views" / "parts"
-    (parts / "split.py").write_text(its_views)
     line = "from darc.views.parts.split import SHARES\n"
     insert(parts / "__init__.py", line, "from darc.views.parts.walk")
     insert(parts / "__init__.py", "        SHARES,\n", "    )\n}\n")
-    its_command = its_command.replace("--start-time 1s", "--decision-ops 50")
-    its_command = its_command.replace("start_time", "decision_ops")
-    its_command = re.sub(
-        r"^def _goes_on.*?\n\n\n|^ +(?:goes_on|saves)=.*?\n", "", its_command, flags=re.M | re.S
-    )
-    for name in ("split", "idle"):
-        text = its_command
-        for old, new in (("rate", name), ("Rate", name.title()), ("RATE", name.upper())):
-            text = text.replace(old, new)
-        (commands / f"{name}.py").write_text(text)
-    collector, its_command = blocks("collector")
+    collector, its_command = blocks("collector")[-2:]
     (tree / "darc" / "collectors" / "sparing.py").write_text(collector)
     insert(tree / "docs" / "architecture.md", "`sparing.py`, ", "`pad_collector.py` |")
     (commands / "spare.py").write_text(its_command)
@@ -116,7 +68,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     line = "from darc.views.exporters.paths import PATHS\n"
     insert(exporters / "__init__.py", line, "from darc.views.exporters.text")
     insert(exporters / "__init__.py", "        PATHS,\n", "    )\n}\n")
-    field, domain, parameter = (_inside(block) for block in blocks("parameter"))
+    field, domain, parameter = (inside(block) for block in blocks("parameter"))
     insert(tree / "darc/model/parameters.py", field, "\n    def __post_init__")
     insert(tree / "darc/model/domains.py", domain, ')\n"""One for each field')
     insert(tree / "darc/app/parameters.py", parameter, ')\n"""In the order of the fields')
@@ -127,15 +79,6 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run_python(tree, "tools/commands_page.py")
     run_python(tree, "tools/modules_page.py")
     return tree
-
-
-def run_python(tree: Path, *arguments: str) -> str:
-    """What Python prints in the copy, of which all modules are."""
-    where = {**os.environ, "PYTHONPATH": str(tree)}
-    command = [sys.executable, *arguments]
-    done = subprocess.run(command, cwd=tree, env=where, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_an_analysis_and_a_command(tree: Path, tmp_path: Path) -> None:
@@ -275,6 +218,15 @@ def test_a_collector(tree: Path, tmp_path: Path) -> None:
     assert all(path[0] == "handle" for path in done.paths)
 
 
+def test_a_collector_that_needs_what_is_not_there(tree: Path, tmp_path: Path) -> None:
+    """It says so by itself, and help has its word."""
+    source = f"source {tree / 'darc_gdb' / 'load.py'}"
+    commands = ["break main", "run", attempt("darc start handle --probes trace"), "help darc start"]
+    done = debug(tmp_path, build("mixture"), (), [source, *commands], gdb=PLAIN_GDB)
+    assert "cannot time handle by a trace: nothing records its calls" in done.gdb, done.gdb
+    assert "a trace that something else records" in " ".join(done.gdb.split())
+
+
 def test_an_exporter(tree: Path, tmp_path: Path) -> None:
     source = f"source {tree / 'darc_gdb' / 'load.py'}"
     commands = ["darc start handle --peak last --start-ops 2000", "run", "darc report -o out.paths"]
@@ -293,20 +245,25 @@ def test_a_parameter(tree: Path, tmp_path: Path) -> None:
 
 
 def test_what_proves_a_change(tree: Path) -> None:
-    """The examples' own tests; types, imports, docs, commands and reports are as the house wants
-    them."""
-    run_python(tree, "-m", "mypy", "--strict", "--no-error-summary", "darc", "darc_gdb")
+    """Types and style are as the house wants them."""
+    checked = ["darc", "darc_gdb", "tests/unit/test_traced.py"]
+    run_python(tree, "-m", "mypy", "--strict", "--no-error-summary", *checked)
     pages = ["darc/analyses", "darc/collectors", "darc/model/split.py", "darc/views/parts/split.py"]
-    pages += ["darc/app/commands/rate.py", "darc/app/commands/mean.py"]
-    pages += ["darc/app/commands/spare.py"]
+    pages += [f"darc/app/commands/{name}.py" for name in ADDED]
+    pages += ["darc/model/parameters.py", "darc/app/parameters.py", "tests/unit/test_traced.py"]
     run_python(tree, "-m", "ruff", "check", "-q", *pages)
     run_python(tree, "-m", "ruff", "format", "-q", "--check", *pages)
+
+
+def test_the_tests_of_a_change(tree: Path) -> None:
+    """The examples' own; and imports, docs, commands and reports are as the house wants them."""
     tests = ["unit/test_mean.py", "unit/test_rate.py", "unit/test_idle.py", "unit/test_docs.py"]
     tests += [
         "unit/test_commands.py",
         "unit/test_report.py",
         "unit/test_parameters.py",
         "contract/test_imports.py",
+        "contract/test_options.py",
     ]
     files = [str(tree / "tests" / name) for name in tests]
     run_python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)

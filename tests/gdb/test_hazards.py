@@ -474,6 +474,16 @@ def test_exec_of_another_file(moment: str, tmp_path: Path) -> None:
     assert done.paths == [WORK], done.gdb
 
 
+@IN_BOTH
+def test_exec_of_a_file_that_is_in_memory_alone(tmp_path: Path) -> None:
+    """The debugger cannot open it: gdb ended by an internal error where it was asked for a frame in
+    the midst of that, and the program with it. lldb stops there by itself."""
+    program = build("launcher")
+    commands = [START, "run", "continue", REPORT, "continue"]
+    done = run(tmp_path, program, ("0", f"memory:{program}", "40000"), *commands)
+    assert done.paths == [WORK], done.gdb
+
+
 def test_file_that_was_replaced_while_it_runs(tmp_path: Path) -> None:
     """The old code runs: it is what is patched, or darc refuses in words."""
     program = tmp_path / "server"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.build import build, find
-from tests.debugger import EVERYWHERE, GDB, IN_BOTH, LOAD, ROOT, Done, current, watched
+from tests.debugger import EVERYWHERE, GDB, IN_BOTH, LLDB, LOAD, ROOT, Done, current, watched
 from tests.gdb.loading import plain
 
 ASCII_ALONE: tuple[dict[str, str], ...] = (
@@ -107,6 +107,39 @@ def test_ctrl_c_while_it_loads(tmp_path: Path) -> None:
     told = re.findall("^darc: cannot load: interrupted; .*again$", done.gdb, re.M)
     assert len(told) == 1, done.gdb
     assert not re.search("Traceback|^KeyboardInterrupt", done.gdb, re.M), done.gdb
+    assert "nothing is being analysed" in done.gdb
+
+
+REFUSED = """
+import lldb, os, signal, time
+real = lldb.SBCommandInterpreter.HandleCommand
+def is_refused(interpreter):
+    result = lldb.SBCommandReturnObject()
+    real(interpreter, "version", result)
+    return not result.Succeeded()
+def handle(self, command, result, *more):
+    if command.startswith("command container add") and command.endswith("show"):
+        lldb.SBCommandInterpreter.HandleCommand = real
+        os.kill(os.getpid(), signal.SIGINT)
+        while not is_refused(self):
+            time.sleep(0.01)
+    return real(self, command, result, *more)
+lldb.SBCommandInterpreter.HandleCommand = handle
+"""
+"""Ctrl-C in the middle of the commands that are made: lldb refuses those behind it."""
+
+
+@pytest.mark.debuggers(LLDB)
+def test_ctrl_c_while_its_commands_are_made(tmp_path: Path) -> None:
+    from tests.lldb import runner
+
+    again = f"command script import {runner.LOAD}"
+    done = plain(tmp_path, [again, LOADED], {}, before=f"exec({REFUSED!r})")
+    told = re.findall("^darc: cannot load: .*", done.gdb, re.M)
+    assert told == [
+        "darc: cannot load: interrupted; 'command script import' of this file tries again"
+    ]
+    assert "Traceback" not in done.gdb
     assert "nothing is being analysed" in done.gdb
 
 

@@ -65,6 +65,18 @@ def test_no_call_meets_a_page_of_darcs_that_is_not_there_yet(tmp_path: Path) -> 
     assert int(done.output.split(b"faults: ")[1]) < 50, done.output
 
 
+@IN_BOTH
+def test_a_stack_that_grows_down(tmp_path: Path) -> None:
+    """Nothing of darc's is mapped where it is to grow to: while the program is analysed, and for as
+    long as it lives."""
+    with server(build("growsdown")) as running:
+        done = attach(tmp_path, running, [START, "continue", REPORT, "detach"])
+        assert done.paths == [PATH], done.gdb
+        while running.operations() < 100_000:
+            pass  # by then it is as deep as it will ever be
+        assert running.finish() == 0
+
+
 @pytest.mark.parametrize(("what", "room"), [("address", 4), ("data", 4), ("address", 16)])
 def test_no_room_below_a_limit(what: str, room: int, tmp_path: Path) -> None:
     """Refused in words, and nothing is left: the program is given all that it asks for, also where

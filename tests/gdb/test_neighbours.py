@@ -21,8 +21,10 @@ from tests.debugger import (
     HangError,
     Server,
     Terminal,
+    debug,
     end_session,
     environment,
+    mark,
     server,
     terminal,
 )
@@ -166,7 +168,7 @@ def test_darc_comes_late(kind: str, first: str, running: Server, tmp_path: Path)
     assert running.finish() == 0
 
 
-LIVE = r"\r\x1b\[K[^\r\n]*handle"
+LIVE = r"\r\x1b\[K[^\r\n]*handle: "
 LATE = {
     "run": ["tbreak main", "run > program.out"],
     "starti": ["starti > program.out"],
@@ -424,3 +426,59 @@ def test_machine_interface_lets_the_program_go_on(tmp_path: Path) -> None:
         gdb.command("-exec-interrupt")
     finally:
         gdb.end()
+
+
+INTERRUPTED = """
+import gdb
+real = gdb.execute
+def execute(line, *args, **more):
+    if line == "frame":
+        raise KeyboardInterrupt("Quit")
+    return real(line, *args, **more)
+gdb.execute = execute
+"""
+
+
+FAILS = """
+import gdb
+from darc_gdb import later
+real = gdb.execute
+def execute(line, *args, **more):
+    if line == "frame":
+        raise gdb.error("there is no such frame")
+    return real(line, *args, **more)
+gdb.execute = execute
+def interrupted():
+    raise KeyboardInterrupt
+def refused():
+    raise gdb.error("gdb does not want to")
+later.post(interrupted)
+later.post(refused)
+"""
+
+
+def test_what_gdb_refuses_between_commands_is_a_line(tmp_path: Path) -> None:
+    """And Ctrl-C as it comes to what was posted: whatever left Python was a traceback."""
+    script = tmp_path / "fails.py"
+    script.write_text(FAILS)
+    never = "darc profile handle 'libnone*!*'"
+    commands = [f"source {script}", never, "run", mark("after"), "continue"]
+    done = debug(tmp_path, build("mixture"), ("2000",), commands)
+    for told in ("Quit", "gdb does not want to", "there is no such frame"):
+        assert f"{told}\n" in done.gdb, done.gdb
+    for left in ("Traceback", "Python Exception", "Error occurred in Python"):
+        assert left not in done.gdb, done.gdb
+    assert "exited normally" in done.section("after"), done.gdb
+
+
+def test_ctrl_c_while_the_frame_is_shown(tmp_path: Path) -> None:
+    """It ends that alone, as gdb's own command: what prints the arguments may take a while."""
+    script = tmp_path / "interrupted.py"
+    script.write_text(INTERRUPTED)
+    never = "darc profile handle 'libnone*!*'"
+    commands = [f"source {script}", never, "run", mark("after"), "continue"]
+    done = debug(tmp_path, build("mixture"), ("2000",), commands)
+    assert "Traceback" not in done.gdb
+    assert "Quit" in done.gdb
+    assert "has loaded no file libnone*" in done.gdb
+    assert "exited normally" in done.section("after"), done.gdb

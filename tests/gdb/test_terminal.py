@@ -43,7 +43,8 @@ from tests.waiting import guardians, wait_for_changes, wait_until, wait_until_it
 pytestmark = IN_BOTH
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
-LIVE = r"\r\x1b\[K([^\r\n]*handle[^\r\n]*)"
+LIVE = r"\r\x1b\[K([^\r\n]*handle: [^\r\n]*)"
+"""Of an analysis that goes on; not what is told of the work at a stop before."""
 ENDLESS = "--start-ops 1000000000"
 INTERRUPTED = "SIGINT|SIGSTOP"
 """What gdb and lldb call the user's Ctrl-C."""
@@ -182,12 +183,24 @@ def test_ctrl_c_that_the_program_blocks(start: str, then: str, tmp_path: Path) -
         gdb.command(start)
         gdb.enter("run 4000000000 > program.out")
         gdb.wait_for(r"profiling · [1-9]|window 1")
+        children = Path(f"/proc/{gdb.pid}/task/{gdb.pid}/children").read_text().split()
+        wait_until(
+            lambda: any(procfs.blocks(int(one), int(one), signal.SIGINT) for one in children)
+        )
         gdb.type("\x03")
         gdb.wait_for("the program blocks it, and was stopped by darc")
         gdb.prompt()
         assert then in gdb.command("darc status")
         assert re.search("main|clone", gdb.command("bt"))
         gdb.command("darc stop")
+        for _ in range(2):  # the first one has not stayed in the program, where it hid all others
+            gdb.command(start)
+            gdb.enter("continue")
+            gdb.wait_for(r"profiling · [1-9]|window 1")
+            gdb.type("\x03")
+            gdb.wait_for("the program blocks it, and was stopped by darc")
+            gdb.prompt()
+            gdb.command("darc stop")
         code = gdb.command(TOOLS) + gdb.command("tell-code")
         assert ", 0 altered" in code
 
@@ -548,3 +561,29 @@ def test_debugger_is_told_to_end_while_it_prepares(
     assert done.section("status").startswith("darc: nothing is being analysed"), done.gdb
     assert "internal" not in done.gdb, done.gdb
     wait_until(lambda: not tracer(running.pid))
+
+
+@pytest.mark.debuggers(LLDB, NEWEST)
+def test_ctrl_c_while_probes_are_made(tmp_path: Path) -> None:
+    """lldb forgets one that comes while the program stands still."""
+    (tmp_path / "told.py").write_text(
+        "import os, signal\n"
+        "from darc.app import progress\n"
+        "over = progress.Progress.over\n"
+        "def pressed(self, text):\n"
+        "    if text.startswith('makes the probes'):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return over(self, text)\n"
+        "progress.Progress.over = pressed\n"
+    )
+    with terminal(tmp_path, str(build("mixture"))) as made:
+        made.command("command script import told.py")
+        made.command(f"darc start handle {ENDLESS}")
+        told = made.command("run 4000000000 > program.out")
+        if "stopped" not in told:  # lldb asks for commands already
+            made.wait_for("stopped")
+            made.prompt()
+        assert "Ctrl-C came while darc was at work at this stop" in made.seen, made.seen
+        assert "handle: profiling" in made.command("darc status")
+        made.enter("continue")
+        made.wait_for(LIVE)

@@ -89,6 +89,7 @@ SESSIONS = {
 AT_NIGHT = (
     *("stepi from f0", "stepi with counts", "next over f0", "finish from the depth"),
     *("return from f0", "call of f0", "watch writes deep", "awatch", "software watch in f0"),
+    *("rwatch", "watch a local", "software watch", "until", "tbreak", "finish"),
 )
 """Near others of these."""
 

@@ -227,7 +227,7 @@ def test_the_program_does_what_it_always_does(tmp_path: Path, name: str) -> None
 
 CTRL_C = (
     "python import os, signal; from darc.session.session import Session; "
-    "Session.beat = lambda session: session.analysis._windows > 0 and "
+    "Session.beat = lambda session: session.analysis._window.count > 0 and "
     "os.kill(session._pid, signal.SIGINT)"
 )
 """As the terminal does to the program, once a level is known."""
@@ -273,7 +273,8 @@ def test_ctrl_c_says_what_is_known(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_before_anything_is_known(tmp_path: Path) -> None:
-    at_once = CTRL_C.replace("session.analysis._windows > 0", "not session.analysis._windows")
+    windows = "session.analysis._window.count"
+    at_once = CTRL_C.replace(f"{windows} > 0", f"not {windows}")
     commands = [at_once, "darc walk", "run", mark("status"), "darc status", "kill"]
     done = debug(tmp_path, build("evloop"), (), commands)
     assert "darc: main: stopped" in done.section("status")

@@ -15,6 +15,7 @@ import pytest
 from tests.debugger import EXIT, PLAIN_GDB, Done, debug, mark, undisturbed
 from tests.gdb.transcripts import same
 from tests.gdb.ways import MOMENTS, compiled
+from tests.pairs import by_turns
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +26,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SIGNAL = 'python print("signal", gdb.convenience_variable("_exitsignal"))'
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("what", ["segv", "abort", "illegal", "divide"])
+@pytest.mark.parametrize(
+    ("what", "moment"), by_turns(["segv", "abort", "illegal", "divide"], [*MOMENTS])
+)
 def test_crash(what: str, moment: str, program: Path, tmp_path: Path) -> None:
     """Signal, backtrace, core and end are the crash's own, as in gdb alone."""
     args = ("4000", what)
@@ -61,8 +63,10 @@ def test_crash_reporter(what: str, program: Path, tmp_path: Path) -> None:
     assert f"signal {-status}" in done.gdb
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("what", ["exit", "_exit", "kill", "exec", "threads", "fork", "vfork"])
+@pytest.mark.parametrize(
+    ("what", "moment"),
+    by_turns(["fork", "exit", "_exit", "kill", "exec", "threads", "vfork"], [*MOMENTS]),
+)
 def test_end_inside_a_timed_call(what: str, moment: str, program: Path, tmp_path: Path) -> None:
     """Output and status as if nobody had looked; the code is left as it was."""
     args = ("4000", what)

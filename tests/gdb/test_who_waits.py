@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from darc.debuggee.leavings import Leavings
 from darc.debuggee.wakers import Wakers
 from fixtures.build import build, build_contended, build_stripes, build_waiting
 from tests import debugger
@@ -39,6 +40,25 @@ def may_see_wakers() -> bool:
 needs_privilege = pytest.mark.skipif(
     not may_see_wakers(), reason="who wakes threads is told to the privileged alone"
 )
+
+
+def may_see_places() -> bool:
+    """Whether the kernel tells where threads leave their processors."""
+    try:
+        Leavings(os.getpid()).close()
+    except OSError:
+        return False
+    return True
+
+
+REFUSE_PLACES = """
+from darc.debuggee import switches
+
+def refused(pid):
+    raise PermissionError(1, "as of others than root")
+
+switches.Leavings = refused
+"""
 
 
 REFUSE = """
@@ -465,6 +485,82 @@ def test_whom_the_holder_of_a_lock_waits_for(tmp_path: Path) -> None:
     assert {who["path"][0] for who in behind} == {"compact"}, done.gdb
     assert re.search(r"woken by task \d+ .*in compact ← compactor: ", done.section("waits"))
     assert re.search(r"in store ← storer: \d+ calls, itself woken by task .* in compact", done.gdb)
+
+
+SLOW_HOLDER = """
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+#define NOINLINE __attribute__((noinline, noclone))
+static pthread_mutex_t store = PTHREAD_MUTEX_INITIALIZER;
+static volatile unsigned long sum;
+NOINLINE void settle(void) { poll(0, 0, 6); sum++; }
+NOINLINE void sync_all(void) { usleep(2000); sum++; }
+NOINLINE void checkpoint(void)
+{
+    pthread_mutex_lock(&store);
+    settle();
+    sync_all();
+    pthread_mutex_unlock(&store);
+    sum++;
+}
+NOINLINE void handle(unsigned op)
+{
+    pthread_mutex_lock(&store);
+    sum += op;
+    pthread_mutex_unlock(&store);
+}
+static void *keeper(void *unused)
+{
+    for (;; usleep(20000))
+        checkpoint();
+    return unused;
+}
+int main(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, 0, keeper, 0);
+    for (unsigned op = 0; op < 400000; op++, usleep(300))
+        handle(op);
+}
+"""
+"""Who holds the lock sleeps in two calls meanwhile, for three quarters and a quarter of it."""
+
+
+@IN_LLDB_AT_NIGHT
+@pytest.mark.skipif(not may_see_places(), reason="where threads sleep is told to the privileged")
+def test_in_which_call_the_holder_of_a_lock_sleeps(tmp_path: Path) -> None:
+    commands = ["darc start handle --start-ops 1000 --peak last", "run", debugger.mark("waits")]
+    commands += ["darc waits", debugger.mark("rest"), debugger.REPORT, "kill"]
+    done = debugger.debug(tmp_path, compiled(tmp_path, SLOW_HOLDER), (), commands)
+    assert done.report is not None, done.gdb
+    objects = done.report["waits"]["in_peak"]["objects"]
+    (one,) = (o for o in objects if o["kind"] == "lock" and o["name"] == "store")
+    (holder,) = (h for h in one["holders"] if h["path"][:1] == ["checkpoint"])
+    slept = {
+        function: sum(b["cycles"] for b in holder["behind"] if function in b["path"])
+        for function in ("settle", "sync_all")
+    }
+    assert slept["settle"] > 1.5 * slept["sync_all"] > 0, done.gdb
+    assert sum(slept.values()) > 0.6 * holder["cycles"], done.gdb
+    assert re.search(r"it slept in .*poll ← settle ← checkpoint", done.section("waits")), done.gdb
+    told = r"in checkpoint ← keeper: \d+ calls, which was blocked in .*poll ← settle ← checkpoint"
+    assert re.search(told + r".* for \d+ % of that", done.gdb), done.gdb
+    assert "in which calls they slept is not told" not in done.gdb
+
+
+@IN_LLDB_AT_NIGHT
+def test_that_it_is_not_told_in_which_call_the_holder_sleeps(tmp_path: Path) -> None:
+    (tmp_path / "refuse.py").write_text(REFUSE_PLACES)
+    commands = [f"source {INSIDE}", f"with-app {tmp_path / 'refuse.py'}"]
+    commands += ["darc start handle --start-ops 1000 --peak last", "run", debugger.mark("waits")]
+    commands += ["darc waits", debugger.mark("rest"), debugger.REPORT, "kill"]
+    done = debugger.debug(tmp_path, compiled(tmp_path, SLOW_HOLDER), (), commands)
+    shown = " ".join(done.section("waits").split())
+    assert re.search(r"held by thread .* in checkpoint ← keeper", shown), done.gdb
+    assert re.search(r"it slept, where is not told: \d+ calls", shown), done.gdb
+    assert "in which calls they slept is not told: the kernel tells it root" in shown
+    assert re.search(r"in checkpoint ← keeper: \d+ calls, which was blocked for \d+ % of", done.gdb)
 
 
 @IN_LLDB_AT_NIGHT

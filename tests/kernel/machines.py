@@ -135,6 +135,17 @@ def typed(started: machine.Machine, command: str) -> str:
     return started.console[before:]
 
 
+@contextlib.contextmanager
+def paused(started: machine.Machine, name: str) -> Iterator[None]:
+    """Meanwhile the guest's processes of that name do nothing."""
+    stopped = typed(started, f"killall -STOP {name} && echo stop''ped")
+    assert "stopped" in stopped, stopped
+    try:
+        yield
+    finally:
+        typed(started, f"killall -CONT {name}")
+
+
 def wait_until(started: machine.Machine, holds: Callable[[], bool]) -> None:
     """Returns when something holds; fails where the machine is dead, or after the watchdog."""
     deadline = time.monotonic() + WATCHDOG_SECONDS

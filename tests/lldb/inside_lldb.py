@@ -158,7 +158,7 @@ def with_app(
     result: lldb.SBCommandReturnObject,
     namespace: dict[str, object],
 ) -> None:
-    from darc_lldb.commands import APPS
+    from darc_lldb.registry import REGISTRY
 
     def execute(command: str) -> None:
         own = lldb.SBCommandReturnObject()
@@ -169,7 +169,7 @@ def with_app(
     thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
     exec(
         script,
-        {"app": APPS[debugger.GetID()], "execute": execute, "tid": thread.GetThreadID()},
+        {"app": REGISTRY[debugger.GetID()].app, "execute": execute, "tid": thread.GetThreadID()},
     )
 
 
@@ -200,9 +200,9 @@ def interrupt_at(
     result: lldb.SBCommandReturnObject,
     namespace: dict[str, object],
 ) -> None:
-    from darc_lldb.commands import APPS
+    from darc_lldb.registry import REGISTRY
 
-    app = APPS[debugger.GetID()]
+    app = REGISTRY[debugger.GetID()].app
     wanted = int(argument)
     done = threading.Event()
 

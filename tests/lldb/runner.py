@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from darc.model.refusal import Refusal
 from darc_lldb import launcher
 from tests import debugger
 
@@ -124,7 +125,7 @@ def _usable(wanted: str | None) -> tuple[str, dict[str, str]]:
         if wanted:
             patch.setenv(launcher.LLDB, wanted)
         usable = launcher.find_usable()
-    assert not isinstance(usable, str), usable
+    assert not isinstance(usable, Refusal), usable
     return usable
 
 

@@ -79,10 +79,10 @@ def test_darc_is_imported_into_a_plain_lldb(when: str, running: Server, tmp_path
 
 LATE = """
 import lldb
-from darc_lldb import stophook
-(target,) = stophook.TARGETS.values()
+from darc_lldb.registry import REGISTRY
+(target,) = (one.target for one in REGISTRY.values())
 lldb.debugger.SetAsync(True)
-target.settle()
+target.catch_up()
 app.before_continue()
 print("told:", target.stopping.stands(), "- probes are out:", app.session.pauses.are_out)
 lldb.debugger.SetAsync(False)

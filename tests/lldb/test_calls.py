@@ -9,8 +9,8 @@ import pytest
 
 from fixtures.build import build
 from tests.code import altered_code
-from tests.debugger import LLDB, NEWEST, REPORT, Server, let_go, server
-from tests.lldb.runner import debug
+from tests.debugger import LLDB, NEWEST, REPORT, Server, let_go, server, undisturbed
+from tests.lldb.runner import debug, mark
 
 ANALYSE = [
     "darc start handle --peak >400us --start-ops 200 --decision-ops 2 --lookahead 1",
@@ -76,6 +76,51 @@ def test_kill_in_a_call(after: int, tmp_path: Path) -> None:
         options = ["-p", str(running.pid)]
         debug(tmp_path, None, (), [f"command script import {script}", *ANALYSE], options=options)
         gives_back(running, tmp_path, options)
+
+
+REFUSED = """
+import os
+import signal
+import time
+import lldb
+from darc_lldb.server import Server
+
+send = Server._send
+
+def is_refused(debugger):
+    result = lldb.SBCommandReturnObject()
+    debugger.GetCommandInterpreter().HandleCommand("version", result)
+    return not result.Succeeded()
+
+def refused(server, packet):
+    if packet.startswith("vCont"):
+        Server._send = send
+        os.kill(os.getpid(), signal.SIGINT)
+        while not is_refused(server._process.GetTarget().GetDebugger()):
+            time.sleep(0.01)
+    return send(server, packet)
+
+Server._send = refused
+"""
+"""Ctrl-C as a thread is about to go for darc: lldb refuses all commands behind that until the one
+is over that the user has typed."""
+
+
+@pytest.mark.debuggers(LLDB, NEWEST)
+def test_ctrl_c_in_a_call(tmp_path: Path) -> None:
+    """The call is made all the same, the program stays as it is, and darc goes on with it; the
+    program was taken for ended."""
+    script = tmp_path / "refused.py"
+    script.write_text(REFUSED)
+    program, args = build("mixture"), ("20000",)
+    start = "darc start handle --peak >1ms --start-ops 1000"
+    commands = [f"command script import {script}", start, "run", mark("stays"), "continue"]
+    done = debug(tmp_path, program, args, [*commands, mark("found"), REPORT, "continue"])
+    assert "Ctrl-C came while darc was at work" in done.gdb.split("<stays>")[0], done.gdb
+    assert "root cause of" in done.section("stays"), done.gdb
+    slow = ("handle", "flush", "write_out", "usleep", "nanosleep", "clock_nanosleep")
+    assert done.paths == [slow], done.gdb
+    assert (done.program_status, done.output) == undisturbed(program, args)
 
 
 ANEW = """

@@ -25,10 +25,10 @@ import threading
 import time
 import lldb
 from darc.target.target import State
-from darc_lldb import commands, stophook
+from darc_lldb.registry import REGISTRY
 
-number = lldb.debugger.GetID()
-app, target = commands.APPS[number], stophook.TARGETS[number]
+known = REGISTRY[lldb.debugger.GetID()]
+app, target = known.app, known.target
 before_continue, on_leave = app.before_continue, app.on_leave
 PATIENCE = time.monotonic() + 60
 

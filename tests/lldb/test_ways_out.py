@@ -9,6 +9,7 @@ import pytest
 from tests.debugger import undisturbed
 from tests.gdb.ways import MOMENTS, compiled
 from tests.lldb.runner import TOOLS, debug
+from tests.pairs import by_turns
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +35,10 @@ def _in(name: str, stack: list[str]) -> bool:
     return any(f"`{name}" in line for line in stack)
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("what", ["exit", "_exit", "exec", "threads", "fork", "vfork"])
+@pytest.mark.parametrize(
+    ("what", "moment"),
+    by_turns(["fork", "exit", "_exit", "exec", "threads", "vfork"], [*MOMENTS]),
+)
 def test_end_inside_a_timed_call(what: str, moment: str, program: Path, tmp_path: Path) -> None:
     """Output and status as if nobody had looked; the code is left as it was."""
     args = ("4000", what)

@@ -7,6 +7,7 @@ that is busy may hold up one of two looks at the clocks, and the test is run aga
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import threading
@@ -14,10 +15,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from darc.debuggee import clock, perf, procfs, switch_rings, switches
+from darc.debuggee import clock, leavings, perf, perf_stacks, procfs, switch_rings, switches
 from darc.debuggee.switches import ClockPairs, Switches
 from darc.model.offtimes import OffTimes
 from darc.model.ops import OffReason
@@ -52,6 +54,15 @@ class Told:
         return Told(
             thread=thread, start=start, end=end, ran=ran / 1e3, queued=queued / 1e3, switches=count
         )
+
+
+def may_ask_for_stacks(pid: int) -> bool:
+    """Whether the kernel tells this process where that one leaves its processor."""
+    try:
+        os.close(perf_stacks.open_leavings(pid, perf.processors()[0], 512))
+    except PermissionError:
+        return False
+    return True
 
 
 def micros(cycles: int) -> float:
@@ -178,6 +189,7 @@ class TestAgainstTheSystemsOwnAccount:
 
     def test_that_it_slept_already_is_known_from_where_it_ran(self) -> None:
         with oracle("sleep", 20) as program, Switches(program.pid) as watch:
+            watch.watch_places()
             with drained(watch):
                 told = program.run()
             for one, whole in zip(told, seen(watch, told), strict=True):
@@ -190,7 +202,9 @@ class TestAgainstTheSystemsOwnAccount:
                 assert asked is not None
                 assert asked.off[0].start == since
                 late = tuple(replace(off, ran=()) for off in whole.off if off.start > since)
-                assert asked.off == (replace(longest, start=since, ran=()), *late)
+                bare = tuple(replace(off, stack=None) for off in asked.off)
+                assert bare == (replace(longest, start=since, ran=()), *late)
+                assert (asked.off[0].stack is not None) == may_ask_for_stacks(program.pid)
 
     @pytest.mark.parametrize("mode", ["fork", "vfork", "clone"])
     def test_waiting_for_a_child_it_was_blocked(self, mode: str) -> None:
@@ -262,6 +276,141 @@ def events() -> int:
 
 def descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+class Slept(NamedTuple):
+    """One that the oracle tells."""
+
+    asked: OffTimes | None
+
+    @property
+    def has_place(self) -> bool:
+        return self.asked is not None and any(off.stack is not None for off in self.asked.off)
+
+
+def slept(watch: Switches, told: list[Told]) -> list[Slept]:
+    watch.off([(one.thread, one.start, one.end) for one in told])
+    return [Slept(watch.slept(one.thread, one.start, one.end)) for one in told]
+
+
+@needs_permission
+@pytest.mark.skipif(
+    not may_ask_for_stacks(os.getpid()), reason="where threads sleep is told to the privileged"
+)
+class TestPlaces:
+    """In which calls threads leave their processors."""
+
+    def test_they_are_watched_where_that_is_asked_for_alone(self) -> None:
+        with oracle("sleep", 10) as program, Switches(program.pid) as watch:
+            before = events()
+            with drained(watch):
+                told = program.run()
+            assert not any(one.has_place for one in slept(watch, told))
+            assert (events(), watch.why_no_places) == (before, None)
+        with oracle("sleep", 10) as program, Switches(program.pid) as watch:
+            before = events()
+            for _ in range(2):
+                watch.watch_places()
+                assert events() == before + len(perf.processors())
+            with drained(watch):
+                told = program.run()
+            assert all(one.has_place for one in slept(watch, told))
+            assert watch.why_no_places is None
+            watch.close()
+            assert events() == 0
+
+    def test_they_are_given_up_where_threads_leave_too_often(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A record costs half as much as a switch. Here more than ten a second are too many."""
+        monkeypatch.setattr(leavings, "_TOO_OFTEN", 10)
+        with oracle("sleep", 300) as program, Switches(program.pid) as watch:
+            before = events()
+            watch.watch_places()
+            with drained(watch):
+                told = program.run()
+            assert watch.why_no_places == leavings.TOO_OFTEN
+            assert events() == before
+            known = [one.has_place for one in slept(watch, told)]
+        assert known[0]
+        assert not any(known[250:])
+
+    def test_threads_that_come_and_go_take_nothing_more(self) -> None:
+        with oracle("storm", 500) as program, Switches(program.pid) as watch:
+            watch.watch_places()
+            before = events()
+            with drained(watch):
+                told = program.run()
+            assert len(told) == 500
+            assert events() == before
+
+    @pytest.mark.parametrize(
+        ("number", "word"), [(errno.ENOMEM, "ulimit -l"), (errno.EMFILE, "ulimit -n")]
+    )
+    def test_they_are_given_up_where_there_is_no_room(
+        self, monkeypatch: pytest.MonkeyPatch, number: int, word: str
+    ) -> None:
+        """All else is told as without them."""
+        with oracle("sleep", 10) as program, Switches(program.pid) as watch:
+            before = descriptors()
+
+            def refuse(fd: int, most: int) -> perf.Ring:
+                os.close(fd)
+                raise OSError(number, os.strerror(number))
+
+            monkeypatch.setattr(perf, "map_ring", refuse)
+            watch.watch_places()
+            assert word in (watch.why_no_places or "")
+            assert descriptors() == before
+            with drained(watch):
+                told = program.run()
+            assert not any(one.has_place for one in slept(watch, told))
+            found = seen(watch, told)
+            assert agree(told, offs(found), [one.off for one in told]), found
+
+    def test_they_leave_the_debugger_half_of_its_descriptors(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with oracle("sleep", 1) as program, Switches(program.pid) as watch:
+            before, left = descriptors(), 2 * len(perf.processors()) - 1
+            monkeypatch.setattr(leavings, "_descriptors_left", lambda: left)
+            watch.watch_places()
+            assert "ulimit -n" in (watch.why_no_places or "")
+            assert descriptors() == before
+
+    def test_not_of_more_threads_than_are_followed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Those have rings of their own, and later ones are to have them, too."""
+        monkeypatch.setattr(switch_rings, "_MOST_EVENTS", 20)
+        monkeypatch.setattr(perf, "processors", lambda: list(range(100)))
+        with oracle("sleep", 1) as program, Switches(program.pid) as watch:
+            before = events()
+            watch.watch_places()
+            assert watch.why_no_places == leavings.TOO_MANY
+            assert events() == before
+
+    def test_what_is_kept_of_them_is_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(leavings, "_KEPT_BYTES", 40_000)
+        with oracle("sleep", 200) as program, Switches(program.pid) as watch:
+            watch.watch_places()
+            with drained(watch):
+                told = program.run()
+            first, *_, last = slept(watch, told)
+            assert (first.has_place, last.has_place) == (False, True)
+
+    def test_to_read_what_is_kept_takes_little_more(self) -> None:
+        with oracle("sleep", 50) as program:
+            fds = [
+                perf_stacks.open_leavings(program.pid, processor, 512)
+                for processor in perf.processors()
+            ]
+            rings = [perf.map_ring(fd, 128) for fd in fds]
+            program.run()
+            taken = [ring.take().data for ring in rings]
+            for ring in rings:
+                ring.close()
+        read = [one for data in taken for one in perf_stacks.leavings(data).values()]
+        index = sum(len(part) * part.itemsize for one in read for part in one)
+        assert 0 < 20 * index < sum(map(len, taken))
 
 
 @needs_permission

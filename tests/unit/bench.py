@@ -15,10 +15,13 @@ from darc.session.session import Session
 from tests.unit.assembly import Code
 from tests.unit.keptcalls import KeptCalls
 from tests.unit.machine import MS, Debuggee, Machine
+from tests.unit.movedtime import MovedTime
 
 
 class Bench:
-    """A machine with a session of an ``analysis``; calls of f are slow in w every fifth time."""
+    """A machine with a session of an ``analysis``; calls of f are slow in w every fifth time. How
+    long these take is told by ``machine.now``, for how long the program runs by ``time``: without
+    one, for no time at all."""
 
     def __init__(
         self,
@@ -26,6 +29,7 @@ class Bench:
         analysis: Callable[[Subject], Analysis] = RootCauses,
         spent: float = 0.0,
         watch: OffWatch | None = None,
+        time: MovedTime | None = None,
         **parameters: object,
     ) -> None:
         defaults = Parameters(
@@ -49,6 +53,7 @@ class Bench:
             changed=self.told.append,
             before=Before(notes=["first of all"], spent=spent),
         )
+        self.time = time
         self.calls = 0
         self.kept = KeptCalls()
         """What :meth:`keep_ops` keeps."""
@@ -69,6 +74,8 @@ class Bench:
     def run(self, calls: int) -> None:
         """Calls f, until the program is stopped for the user."""
         self.machine.stopped = False
+        if self.time is not None:
+            self.session.background.goes_on()
         for _ in range(calls):
             self.calls += 1
             begin = self.machine.now

@@ -49,6 +49,9 @@ class MadeUpWatch(OffWatch):
         self._off = off
         self.told: list[str] = []
 
+    def watch_places(self) -> None:
+        self.told.append("places")
+
     def drain(self) -> None:
         self.told.append("drain")
 
@@ -68,6 +71,10 @@ class MadeUpWatch(OffWatch):
     @property
     def why_no_wakers(self) -> str | None:
         return "nobody looked"
+
+    @property
+    def why_no_places(self) -> str | None:
+        return "there was no room"
 
     def off(self, calls: Sequence[tuple[int, int, int]]) -> list[OffTimes | None]:
         return [

@@ -174,6 +174,10 @@ class Machine:
         self.registers["r11"] = 0
         self.hits = 0
         self.stopped = False
+        self.on_call: Callable[[int, int], None] = lambda site, callee: None
+        """Is told of each call, where it is made and what it calls, at the time that is now,"""
+        self.on_return: Callable[[], None] = lambda: None
+        """and of each return."""
 
     def switch(self, tid: int, stack: int) -> None:
         """Another thread runs."""
@@ -196,6 +200,7 @@ class Machine:
     def call(self, name: str, back: int = 0x9999) -> None:
         """Calls a function from nowhere."""
         self._push(back)
+        self.on_call(0, self.code.symbols[name])
         self._run(self.code.symbols[name])
 
     def _push(self, word: int) -> None:
@@ -222,12 +227,14 @@ class Machine:
                 return
             elif instruction.mnemonic == Mnemonic.RET:
                 self.registers["rsp"] += 8
+                self.on_return()
                 return
 
     def _call(self, name: str, instruction: Instruction) -> None:
         target = x86_64.branch_target(instruction) or self.registers["r11"]
         before = self.registers["rsp"]
         self._push(int(instruction.next_ip))
+        self.on_call(int(instruction.ip), target)
         try:
             self._run(target)
         except ThrownError:

@@ -8,6 +8,7 @@ from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import FunctionSet, ranked
 from darc.model.leftout import LeftOut
+from darc.model.membercounts import MemberCounts
 from darc.model.profile import Profile
 
 HZ = 10**9
@@ -23,6 +24,22 @@ def row(name: str, bins: dict[int, int], mean: float = 1.5, left: int = 0) -> Fu
     profile = Profile(resolution=1, hz=HZ, bins=bins, count=sum(bins.values()), total=total)
     longest = 2 ** (max(bins) + 1) - 1 if bins else 0
     return FunctionProfile(function=function(name), profile=profile, longest=longest, left=left)
+
+
+def counts(bins: dict[int, int], recursions: int = 0) -> MemberCounts:
+    """What was counted of a function whose calls are in these bins, each in the middle of its."""
+    return MemberCounts(
+        calls=sum(bins.values()),
+        sum=sum(round(n * 1.5 * 2**b) for b, n in bins.items()),
+        max=2 ** (max(bins) + 1) - 1,
+        left=0,
+        dropped=0,
+        lost=0,
+        foreign=0,
+        jumps=0,
+        bins=bins,
+        recursions=recursions,
+    )
 
 
 SECONDS = 2.0

@@ -31,10 +31,14 @@ def sample() -> Stored:
         parameters=Parameters(peak="3"),
         status=Status.ENDED,
         profile=samples.profile(samples.BINS),
-        peak=PeakRange(3, 23, None),
         root=root,
         modules={"mixture": "15df", "libc.so.6": "sha256:77"},
-        search=SearchState(60, (contest,), {learned: (1, 3)}),
-        slices=({11: 900, 23: 1}, {11: 905, 23: 29}),
+        search=SearchState(
+            60,
+            (contest,),
+            {learned: (1, 3)},
+            peak=PeakRange(3, 23, None),
+            slices=({11: 900, 23: 1}, {11: 905, 23: 29}),
+        ),
         parts=to_parts(ops.of_samples(root, 1)),
     )

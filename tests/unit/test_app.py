@@ -289,6 +289,18 @@ def test_memory_that_stays_in_a_program_is_told_of(user: User, size: int, is_tol
     assert ("up to 13 MiB of its tables stay in the program's memory" in user.said) == is_told
 
 
+@pytest.mark.parametrize(("size", "is_told"), [(0, False), (20 << 10, True)])
+def test_memory_that_the_program_does_not_let_go_is_told_of(
+    user: User, size: int, is_told: bool
+) -> None:
+    remains = SimpleNamespace(size=size, give_back=lambda: True, close=lambda: None)
+    user.app._stay.remains = cast(Any, remains)
+    user.target.was_attached = True
+    user.app.on_leave()
+    assert ("20 KiB of its memory stay in the program, which has sealed" in user.said) == is_told
+    assert user.app._stay.remains is None
+
+
 def test_the_program_ends(user: User) -> None:
     user.start()
     user.go_on(10)

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.pads.areas import Area, Placed, PlacedPads
+from darc.pads.areas import Area, Areas, Placed, PlacedPads
 
 BASE, SIZE, FLOOR = 0x10000, 4096, 256
 
@@ -113,3 +113,29 @@ def test_where_the_slot_is_within_a_pad() -> None:
     found = pads.before(BASE + 5)
     assert found is not None
     assert [found.distance(BASE + at) for at in (0, 3, 4, 15, 16)] == [0, 0, 8, 8, None]
+
+
+@dataclass
+class Landings:
+    """Some, at a base."""
+
+    base: int
+    extent: int = 64
+
+
+def test_what_areas_of_a_foothold_hold() -> None:
+    """Landings that two have in common are there once."""
+    shared, own = Landings(BASE + SIZE), Landings(BASE + SIZE + 64)
+    areas = Areas()
+    assert not areas
+    assert areas.reaching(BASE, BASE + 1) is None
+    areas.add(Area(BASE, SIZE, landings=shared))  # type: ignore[arg-type]
+    areas.add(Area(4 * BASE, SIZE, landings=own, pools=[shared]))  # type: ignore[arg-type, list-item]
+    assert [one.base for one in areas.landings] == [shared.base, own.base]
+    inside = (BASE, BASE + SIZE - 1, shared.base, own.base + 63, 4 * BASE)
+    assert all(map(areas.holds, inside))
+    assert not any(map(areas.holds, (BASE - 1, own.base + 64, 5 * BASE)))
+    assert areas.reaching(BASE, BASE + 1) is areas.first
+    assert areas.reaching(BASE + (1 << 32), BASE + (1 << 32) + 1) is None
+    areas.use([areas.first])
+    assert (len(areas), areas.holds(4 * BASE)) == (1, False)

@@ -20,6 +20,8 @@ from darc.model.profile import bin_of
 from darc.model.snapshot import SiteState
 from darc.model.status import Status
 from darc.target.outcome import Outcome
+from darc.views import render
+from darc.views.style import Style
 from tests.unit.assembly import Assemble, Code
 from tests.unit.machine import MS, PLAIN, STACK, TID, Debuggee, Machine, ThrownError
 
@@ -133,6 +135,28 @@ def test_why_its_causes_may_be_wrong_is_told(
     assert bench.collector.losses() == []
     monkeypatch.setattr(type(bench.debuggee), "breakpoints_doubt", "hits slow others down")
     assert bench.collector.losses() == ["hits slow others down"]
+
+
+@pytest.mark.parametrize(
+    ("doubt", "blur", "is_sure"),
+    [(None, 10e-3, True), ("hits slow others down", 1e-3, True), ("as in a kernel", 10e-3, False)],
+)
+def test_causes_of_calls_as_short_as_what_hits_cost_others_are_possible_ones(
+    assembled: Assemble,
+    monkeypatch: pytest.MonkeyPatch,
+    doubt: str | None,
+    blur: float,
+    *,
+    is_sure: bool,
+) -> None:
+    bench = Bench(assembled(PLAIN))
+    monkeypatch.setattr(type(bench.debuggee), "breakpoints_doubt", doubt)
+    monkeypatch.setattr(type(bench.debuggee), "breakpoints_blur", blur)
+    bench.slow("h")
+    bench.run()
+    snapshot = bench.analysis.snapshot(True)
+    assert [path.is_sure for path in snapshot.paths] == [is_sure]
+    assert f"darc: {'root' if is_sure else 'possible'} cause of" in render.paths(snapshot, Style())
 
 
 def test_profile_is_without_the_hits(assembled: Assemble) -> None:

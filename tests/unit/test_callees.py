@@ -69,6 +69,7 @@ def test_targets_of_an_indirect_call_are_fnodes_once_they_were_called(make: Make
     g = callees.learn(world.root, site, 0, world.at("g"))
     h = callees.learn(world.root, site, 1, world.at("h"))
     assert (callees.learned(world.root, site, 0), callees.learned(world.root, site, 1)) == (g, h)
+    assert callees.called(world.root, site, world.at("h")) is h
     assert callees.positions() == {g: (0, 1), h: (0, 1)}
 
 

@@ -14,6 +14,7 @@ from darc.agent.rows import PatchedSite
 from darc.model.errors import TargetError
 from darc.pads.processor import patch_bytes, patch_short
 from darc.pads.restoring import clean_up, taken_out
+from darc.target.companions import NOBODY
 from darc.target.target import Target
 from tests.fake_target import FakeTarget
 
@@ -47,6 +48,7 @@ class Stopped:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self.frames = FakeTarget().frames
+        self.companions = NOBODY
 
 
 class Sites:

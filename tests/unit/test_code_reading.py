@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from darc.code.elf import Image
 from darc.code.frame_rule import FrameRule
 from darc.code.x86_64 import epilogues
 from darc.code.x86_64_depth import frame_rules
+from darc.model.errors import TargetError
 from darc.model.ftree import CallKind
+from darc.model.refusal import Refusal
 from tests.unit.assembly import BASE, TABLE, Assemble, Code
 
 
@@ -134,6 +137,26 @@ def test_labels_in_tables_are_targets(jump: str, form: str, assembled: Assemble)
     assert site.is_short
 
 
+def test_numbers_that_are_no_addresses_are_asked_for_once_a_page(assembled: Assemble) -> None:
+    """As where a parser compares with hundreds: each costs a debugger a failed read."""
+    compared = "".join(f"cmp edi,{number}\n" for number in range(100, 4000, 30))
+    code = assembled(f"f: {compared}jmp [{TABLE}+rdi*8]\n1: mov eax,11\nret\n")
+    code.table = struct.pack("<Q", where(code, "mov eax,0Bh"))
+    asked: list[int] = []
+
+    class Mapped(Code):
+        def read(self, address: int, size: int) -> bytes:
+            if address >= BASE:
+                return super().read(address, size)
+            asked.append(address)
+            raise TargetError("cannot read memory")
+
+    its = (getattr(code, one.name) for one in dataclasses.fields(code))
+    function = x86_64.read_function(BASE, Mapped(*its))
+    assert where(code, "mov eax,0Bh") in function.targets
+    assert len(asked) == 1
+
+
 def test_code_whose_address_is_taken_is_a_target(assembled: Assemble) -> None:
     """A table of labels may be made while the program runs."""
     code = assembled(
@@ -196,7 +219,7 @@ def test_a_jump_by_a_table_that_the_code_does_not_name_is_no_tail_call(assembled
 def test_a_prologue_is_not_moved_when_a_loop_leads_into_it(assembled: Assemble) -> None:
     code = assembled("f: xor eax,eax\n1: inc eax\ncmp eax,edi\njne 1b\nret\n")
     function = x86_64.read_function(code.symbols["f"], code)
-    assert x86_64.read_prologue(function, code) == "a jump leads into its first bytes"
+    assert x86_64.read_prologue(function, code) == Refusal("a jump leads into its first bytes")
 
 
 def test_a_prologue_is_not_moved_when_another_function_jumps_into_it(assembled: Assemble) -> None:
@@ -204,13 +227,15 @@ def test_a_prologue_is_not_moved_when_another_function_jumps_into_it(assembled: 
     function = x86_64.read_function(code.symbols["f"], code)
     assert isinstance(x86_64.read_prologue(function, code), Prologue)
     code.entered = {BASE + 3}
-    assert x86_64.read_prologue(function, code) == "a jump leads into its first bytes"
+    assert x86_64.read_prologue(function, code) == Refusal("a jump leads into its first bytes")
 
 
 def test_a_function_shorter_than_a_jump_needs_padding_behind_it(assembled: Assemble) -> None:
     code = assembled("f: mov eax,edi\nret\ng: ret\n")
     function = x86_64.read_function(code.symbols["f"], code)
-    assert "shorter than a jump" in str(x86_64.read_prologue(function, code))
+    refusal = x86_64.read_prologue(function, code)
+    assert isinstance(refusal, Refusal)
+    assert "shorter than a jump" in refusal.why
     code = assembled("f: mov eax,edi\nret\nnop\nnop\nnop\nnop\ng: ret\n")
     code.parts["f"] = (BASE, BASE + 3)
     function = x86_64.read_function(code.symbols["f"], code)

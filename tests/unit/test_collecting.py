@@ -9,7 +9,7 @@ import pytest
 
 from darc.collectors.collector import Assignment, Collector, Way
 from darc.debuggee.switchwatch import SwitchWatch
-from darc.model.errors import TargetError, UnsupportedError
+from darc.model.errors import EntryImpossibleError, TargetError, UnsupportedError
 from darc.model.parameters import Parameters, Probes
 from darc.session.collecting import Collecting
 
@@ -18,6 +18,8 @@ class Made:
     """A collector, which writes down what becomes of it."""
 
     kind = Probes.BREAKPOINT
+    is_of_one = True
+    out_of_reach: str | None = None
     remains = None
     stays = False
     """Whether it cannot be taken out."""
@@ -28,6 +30,9 @@ class Made:
     def install(self, _code: object, needed: int) -> list[str]:
         self._told.append(f"{self._name} in for {needed}")
         return [f"{self._name} is in"]
+
+    def modules_changed(self) -> list[str]:
+        return [f"{self._name} has seen the files"]
 
     def losses(self) -> list[str]:
         return [f"{self._name} lost some"]
@@ -97,6 +102,42 @@ def test_what_it_is_for_cannot_begin(bench: Bench) -> None:
         bench.collecting.begin(None, refuse)  # type: ignore[arg-type]
     assert bench.told[-1] == "number 1 out"
     assert not bench.collecting.alive
+
+
+def test_where_f0_takes_no_probe_the_user_is_told_what_else_can(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The collector itself knows of no other, nor how it is asked for."""
+
+    def refuse(_made: Made, _code: object, needed: int) -> list[str]:
+        del needed
+        raise EntryImpossibleError("cannot time f: it is too short")
+
+    monkeypatch.setattr(Made, "install", refuse)
+    monkeypatch.setattr("darc.session.collecting.told_of_other", lambda kind, _: f"; not {kind}")
+    with pytest.raises(UnsupportedError) as raised:
+        bench.begin()
+    assert str(raised.value) == f"cannot time f: it is too short; not {Probes.BREAKPOINT}"
+    assert bench.told == ["number 1 out"]
+    assert not bench.collecting.alive
+
+
+@pytest.mark.parametrize("is_of_one", [True, False])
+def test_where_calls_are_out_of_reach_the_user_is_told_what_else_can(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, *, is_of_one: bool
+) -> None:
+    """Nothing else can time many functions."""
+    monkeypatch.setattr(Made, "out_of_reach", "no calls from afar")
+    monkeypatch.setattr(Made, "is_of_one", is_of_one)
+    monkeypatch.setattr("darc.session.collecting.told_of_other", lambda kind, _: f"; not {kind}")
+    told = f"no calls from afar; not {Probes.BREAKPOINT}" if is_of_one else "no calls from afar"
+    bench.begin()
+    assert bench.notes == ["number 1 is in", told]
+    bench.collecting.modules_changed()
+    assert bench.notes[2:] == ["number 1 has seen the files", told]
+    monkeypatch.setattr(Made, "out_of_reach", None)
+    bench.collecting.modules_changed()
+    assert bench.notes[4:] == ["number 1 has seen the files"]
 
 
 def test_another_takes_its_place(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

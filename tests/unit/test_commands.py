@@ -13,18 +13,20 @@ from darc import __version__
 from darc.analyses.analysis import Analysis, Resumable
 from darc.analyses.rootcauses import RootCauses
 from darc.app import commands
-from darc.app.commands.analysing import parameters_of, parse_function
-from darc.app.commands.command import Command, Option, Parsed
+from darc.app.commands import completion
+from darc.app.commands.analysing import parameters_of, parse_function, search_options
+from darc.app.commands.command import Actions, Command, Option, Parsed, Value
 from darc.app.commands.resume import resume_of
 from darc.app.commands.save import save_of
 from darc.app.finding import Request
-from darc.app.options import Typed, options_of
-from darc.app.parameters import PARAMETERS, Parameter
+from darc.app.options import START_OPTIONS, Typed, options_of
+from darc.app.parameters import PARAMETERS, Parameter, find_parameter
+from darc.model.domains import PEAK
 from darc.model.errors import DarcError, NotFoundError, UsageError
 from darc.model.functionset import FunctionSet
 from darc.model.parameters import OnFinish, Parameters, Probes
 from darc.model.part import parts_of
-from darc.model.values import count, one_of
+from darc.model.values import count, named
 from darc.saved import storage
 from darc.saved.descents import to_parts
 from darc.saved.storage import Stored
@@ -58,7 +60,8 @@ def app() -> FakeApp:
 )
 def test_what_is_typed_is_read(name: str, argline: str, read: object) -> None:
     parsed = commands.find_command(name).read(argline)
-    assert read in (parsed.arguments, parsed.options)
+    own = {value.name: made for value, made in parsed.own.items()}
+    assert read in (parsed.arguments, own)
 
 
 def test_options_of_what_is_none_are_refused() -> None:
@@ -78,23 +81,77 @@ def test_options_of_its_own_beside_those_of_a_search(app: FakeApp) -> None:
     start = commands.find_command("start")
     taken = options_of("start_ops", "peak")
     own = Option("--often", "N", "How often.", count())
+    often: Value[int] = Value("start_ops")  # no name of a value's is in the way of a parameter
 
     def parse(typed: Typed) -> Parsed:
         parsed = parse_function(typed)
-        often = own.value_in(typed)
-        return dataclasses.replace(parsed, options={**parsed.options, "often": often})
+        return dataclasses.replace(parsed, own=often.put(own.value_in(typed)))
 
     made = dataclasses.replace(start, options=(*start.options, own), parse=parse)
     parsed = made.read("handle --often 3 --start-ops 5")
-    assert parsed.options["often"] == 3
+    assert often.of(parsed) == 3
     assert parameters_of(app, parsed, taken).start_ops == 5
+
+
+def test_an_option_that_has_the_name_of_a_parameter_says_what_it_is() -> None:
+    """It would be read as that, by its limits and for its end."""
+    start = commands.find_command("start")
+    own = Option("--start-ops", "N", "How often.", count(1, 9))
+    others = tuple(option for option in start.options if option.name != own.name)
+    with pytest.raises(AssertionError, match="darc start: --start-ops and a parameter: say"):
+        dataclasses.replace(start, options=(*others, own))
+    with pytest.raises(AssertionError, match="darc start: --start-ops is there twice"):
+        dataclasses.replace(start, options=(*start.options, own))
+    meant = START_OPTIONS[own.name]
+    unlike = dataclasses.replace(own, unlike=meant)
+    with pytest.raises(AssertionError, match="--start-ops is the parameter's behind 'darc resume'"):
+        dataclasses.replace(start, options=(*others, unlike))
+    for wrong in (START_OPTIONS["--peak"], None):
+        with pytest.raises(AssertionError, match="darc start: --start-ops and a parameter: say"):
+            dataclasses.replace(start, options=(dataclasses.replace(own, overrides=wrong),))
+    with pytest.raises(AssertionError, match="--start-ops is not its own"):
+        dataclasses.replace(unlike, overrides=meant)
+
+
+def test_an_option_that_is_unlike_a_parameter_is_the_commands_own(app: FakeApp) -> None:
+    own = Option("--start-ops", "N", "How often.", count(1, 9), unlike=START_OPTIONS["--start-ops"])
+    often: Value[int | None] = Value("often")
+
+    def parse(typed: Typed) -> Parsed:
+        parsed = parse_function(typed)
+        return dataclasses.replace(parsed, own=often.put(own.typed_in(typed)))
+
+    start = commands.find_command("start")
+    peak = tuple(option for option in start.options if option.name == "--peak")
+    made = dataclasses.replace(start, options=(*peak, own), parse=parse, goes_on=None)
+    parsed = made.read("handle --start-ops 5 --peak last")
+    assert often.of(parsed) == 5
+    assert parameters_of(app, parsed) == dataclasses.replace(app.parameters, peak="last")
+    with pytest.raises(UsageError, match="--start-ops: '10' is not a whole number from 1 to 9"):
+        made.read("handle --start-ops 10")
+
+
+def test_what_is_said_of_an_option_that_is_not_taken_is_refused() -> None:
+    """Help would be without it, and nobody would notice."""
+    docs = {"--start-ops": "So many.", "--strat-time": "So long."}
+    with pytest.raises(AssertionError, match="--strat-time"):
+        search_options(lambda parameter: parameter.default_text, docs=docs)
+
+
+def test_a_parser_leaves_parameters_to_the_command() -> None:
+    def parse(_typed: Typed) -> Parsed:
+        return Parsed(("handle",), overrides={find_parameter("peak"): "last"})
+
+    made = dataclasses.replace(commands.find_command("start"), parse=parse)
+    with pytest.raises(AssertionError, match="darc start reads parameters by itself"):
+        made.read("handle")
 
 
 def test_options_that_mean_nothing_to_a_command_are_at_their_defaults(app: FakeApp) -> None:
     """Whatever is set of them; what no command has as an option counts for all."""
     for name, text in (("verbose", "on"), ("start-ops", "7"), ("max-depth", "3")):
         commands.set_parameter(app, name, text)
-    parsed = Parsed(("handle",), {"max_time": 5.0})
+    parsed = Parsed(("handle",), overrides={find_parameter("max-time"): 5.0})
     begun = parameters_of(app, parsed, options_of("start_ops", "max_time"))
     assert begun == Parameters(start_ops=7, max_time=5.0, verbose=True)
     assert parameters_of(app, parsed) == dataclasses.replace(app.parameters, max_time=5.0)
@@ -376,7 +433,6 @@ def test_a_session_goes_on_as_its_command_says(app: FakeApp, tmp_path: Path) -> 
         parameters=Parameters(),
         status=made.status,
         profile=samples.profile(samples.BINS),
-        peak=None,
         root=made.ftree,
         modules={},
         analysis="often",
@@ -384,19 +440,19 @@ def test_a_session_goes_on_as_its_command_says(app: FakeApp, tmp_path: Path) -> 
     file = tmp_path / "s.json"
     file.write_text(storage.to_text(stored))
 
+    option, given = Option("--often", "N", "How often.", count()), Value[int | None]("often")
+
     def parse(typed: Typed) -> Parsed:
         parsed = parse_function(typed)
-        return dataclasses.replace(parsed, options={**parsed.options, **typed.texts})
+        return dataclasses.replace(parsed, own=given.put(option.typed_in(typed)))
 
     def goes_on(stored: Stored, parameters: Parameters, parsed: Parsed) -> Request:
         assert parsed.arguments == ("handle",)
-        return Request(
-            "often", f"{parsed.options['--often']}", parameters, RootCauses, verb="counts"
-        )
+        return Request("often", f"{given.of(parsed)}", parameters, RootCauses, verb="counts")
 
     start = commands.find_command("start")
     shared = tuple(option for option in start.options if option.name == "--start-ops")
-    own = (*shared, Option("--often", "N", "How often.", count()))
+    own = (*shared, option)
     often = dataclasses.replace(start, name="often", options=own, parse=parse, goes_on=goes_on)
     resume = resume_of([start, often])
     assert {"--often", "--start-ops"} < {option.name for option in resume.options}
@@ -412,7 +468,7 @@ def test_a_session_goes_on_as_its_command_says(app: FakeApp, tmp_path: Path) -> 
     with pytest.raises(UsageError, match="--often: 'x' is not a whole number"):
         resume.read(f"{file} --often x")
     seldom = dataclasses.replace(often, name="seldom", options=(
-        Option("--often", "HOW", "How often.", one_of("never", "hardly")),
+        Option("--often", "HOW", "How often.", named({"never": 0, "hardly": 1})),
     ))  # fmt: skip
     both = resume_of([start, often, seldom])  # what the word means is seen when the file is read
     assert [both.read(f"{file} --often {text}").arguments for text in ("3", "never")] == [(), ()]
@@ -451,7 +507,6 @@ def test_what_is_said_of_a_saved_file_is_what_its_command_says(
         parameters=Parameters(),
         status=made.status,
         profile=samples.profile(samples.BINS),
-        peak=None,
         root=made.ftree,
         modules={},
         analysis="often",
@@ -506,7 +561,6 @@ def test_saved_sessions_are_compared(app: FakeApp, tmp_path: Path) -> None:
         parameters=Parameters(),
         status=made.status,
         profile=samples.profile(samples.BINS),
-        peak=None,
         root=made.ftree,
         modules={},
         parts=to_parts(made.ops),
@@ -609,7 +663,9 @@ def test_the_commands_of_this_release() -> None:
         ("start", "f --i", "--i", []),
         ("start", "f --lookahead a", "a", ["auto"]),
         ("start", "f --peak ", "", ["1", "2", "3", "last", "none"]),
+        ("start", "f --peak=", "", ["1", "2", "3", "last", "none"]),
         ("start", "f --peak last --pe", "--pe", []),
+        ("catch", "f --peak ", "", ["1", "2", "3", "last"]),
         ("peak", "", "", ["1", "2", "3", "last"]),
         ("peak", "l", "l", ["last"]),
         ("descend", "1.7", "1.7", ["1.7", "1.7.1", "1.7.1.1", "1.7.2",
@@ -674,7 +730,9 @@ def test_help_tells_the_defaults() -> None:
 
 
 def test_help_has_the_words_of_an_option_that_takes_no_others() -> None:
-    unit = Option("--unit", "UNIT", "How it is shown.", one_of("cycles", "time"), default="time")
+    unit = Option(
+        "--unit", "UNIT", "How it is shown.", named({"cycles": 1, "time": 2}), default="time"
+    )
     assert unit.help == "How it is shown. One of cycles, time. Default: time."
     told = dataclasses.replace(unit, metavar="cycles|time")
     assert told.help == "How it is shown. Default: time."
@@ -700,7 +758,8 @@ def test_values_of_options_are_read_and_refused_alike(command: commands.Command)
             command.read(f"{least} {option.name} {text}")
         with pytest.raises(UsageError) as error:
             command.read(f"{least} {option.name} ''")
-        if option.name != "--peak":  # which has more to say of it
+        assert str(error.value).startswith(f"{option.name}: '' is not ")
+        if PEAK.valid not in option.kind.valid:  # of which there is more to say
             assert str(error.value) == (
                 f"{option.name}: '' is not {option.kind.valid}; "
                 f"type for example '{option.name} {option.kind.example}'"
@@ -715,6 +774,19 @@ def test_the_version(app: FakeApp) -> None:
 def test_completion_without_a_session_is_quiet() -> None:
     assert commands.complete(FakeApp(), "descend", "1", "1") == []
     assert commands.complete(FakeApp(), "peak", "", "") == ["last"]
+    assert commands.complete(FakeApp(), "start", "f --peak ", "") == ["last", "none"]
+
+
+def test_an_option_says_what_completes_it(app: FakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sides(app: Actions, prefix: str) -> list[str]:
+        return [f"{prefix}-of-{app.snapshot().function}", "left"]
+
+    side = Option("--side", "SIDE", "Which.", named({"left": 0, "right": 1}), complete=sides)
+    command = dataclasses.replace(commands.COMMANDS["stop"], options=(side,))
+    monkeypatch.setattr(completion, "COMMANDS", {"stop": command})
+    assert commands.complete(app, "stop", "--side ", "") == ["-of-handle", "left", "right"]
+    assert commands.complete(app, "stop", "--side=l", "l") == ["l-of-handle", "left"]
+    assert commands.complete(FakeApp(), "stop", "--side ", "") == []  # it asks for what is known
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.resume import Program, alarms
-from darc.model.comparison import ChangeVerdict, compare, emd
+from darc.model.comparison import ChangeVerdict, PeakChange, compare, emd
 from darc.model.errors import ProfileError
+from darc.model.peaks import Peak
 from darc.model.profile import Profile
 from darc.model.slices import TimeSlices
 
@@ -196,3 +197,15 @@ def test_time_slices_are_about_equal_however_long_the_run() -> None:
             assert len(found) >= 18
             assert max(one[11] for one in found) <= 3 * min(one[11] for one in found[:-1])
     assert TimeSlices().take({11: 100}) == ()
+
+
+def test_a_change_is_told_by_the_same_figures_everywhere() -> None:
+    profile = Profile(1, 10**9, {20: 3, 21: 5})
+    peak = Peak(1, 20, 21, 8)
+    change = PeakChange(
+        peak=peak, before=0.25, now=0.5, moved=-1.25, verdict=ChangeVerdict.CHANGED, has_moved=True
+    )
+    told = change.figures(profile)
+    assert (told.before, told.now) == ("25.0 %", "50.0 %")
+    assert (told.octaves, told.side) == ("1.2 octaves", "left")
+    assert told.where.count(" – ") == 1

@@ -14,7 +14,9 @@ from darc.analyses.corrections import (
     leave_out_slight,
     of_few,
     tell_blocked,
+    tell_held,
     tell_others,
+    tell_ready,
     tell_unheard,
 )
 from darc.analyses.offvotes import Rules
@@ -29,6 +31,7 @@ from darc.model.ftree import (
     NodeState,
     RootCausePath,
     Totals,
+    Unclear,
 )
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, Off, OffReason, Op, OpClass, Sum
 from darc.model.parameters import Parameters
@@ -82,6 +85,25 @@ def test_a_kernels_function_was_blocked_for_most_of_its_own_time() -> None:
     assert (usleep.end.cause, fill.end) == (Cause.BLOCKED, before[1])
 
 
+def test_that_a_kernels_tasks_waited_for_a_processor_is_told_beside_the_paths() -> None:
+    """Where an interrupt begins that, no path ends in the scheduler. Nothing is told of a little,
+    nor where a path says it."""
+    root, paths, kept = searched()
+    ready = off(kept, MS // 8, 3 * MS, OffReason.READY)
+    for slow_from, slow in ((MS, 10), (4 * MS, 0)):
+        assert tell_ready(paths, root, ready, Rules(slow_from=slow_from)) == [
+            "their threads were off the processor though ready for 58 % of these calls' time: "
+            f"without that {slow} of 10 would be slow all the same"
+        ]
+    assert tell_ready(paths, root, kept, Rules(slow_from=MS)) == []
+    little = off(kept, MS // 8, MS // 4, OffReason.READY)
+    assert tell_ready(paths, root, little, Rules(slow_from=MS)) == []
+    last = paths[0].nodes[-1]
+    assert last.end is not None
+    last.end_path(dataclasses.replace(last.end, cause=Cause.PREEMPTION))
+    assert tell_ready(ended_paths(root), root, ready, Rules(slow_from=MS)) == []
+
+
 def test_a_path_through_calls_that_were_preempted_is_no_root_cause() -> None:
     root, paths, kept = searched()
     assert hear_ops(paths, root, off(kept, MS // 4, 19 * MS // 4, OffReason.READY), Rules()) == []
@@ -131,6 +153,17 @@ def test_fast_calls_that_were_preempted_do_not_hide_what_computes(
     Corrections(paths, root, profile, Parameters()).by_ops(both, were_watched=True, are_all=True)
     assert (root.end is None) is stays
     assert stays or (root.end is not None and root.end.cause is Cause.PREEMPTION)
+
+
+def test_what_may_have_waited_for_the_debugger_alone_is_no_sure_cause() -> None:
+    root, paths, _ = searched()
+    last = paths[0].nodes[-1]
+    last.end = Ending(Cause.BLOCKED, 20)
+    tell_held(ended_paths(root))
+    tell_held(ended_paths(root))  # once more: it is said once
+    told = Unclear.WHO_HELD
+    assert last.end == Ending(Cause.BLOCKED, 20, note=told.text, unclear=frozenset({told}))
+    assert [path.is_sure for path in ended_paths(root)] == [False, True]
 
 
 def test_what_votes_alone_blame_is_not_said_to_have_computed() -> None:

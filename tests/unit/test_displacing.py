@@ -9,6 +9,7 @@ import pytest
 
 from darc.code.architecture import FunctionCode, Prologue
 from darc.code.processor import PATCH_LENGTH, decode
+from darc.model.refusal import Refusal
 from darc.pads.displacing import MAY_FAULT, USERS, Displacing
 
 ENTRY = 0x401000
@@ -54,7 +55,7 @@ def test_what_is_timed_may_begin_behind_what_stays() -> None:
         *(ENTRY + len(LOAD), ENTRY + len(LOAD), SET),
     )
     found, why = displacing(program).entry(program.function(), is_timed=False)
-    assert (found.entry, why) == (ENTRY, MAY_FAULT)
+    assert (found.entry, why) == (ENTRY, Refusal(MAY_FAULT))
 
 
 def test_without_a_handler_all_may_run_elsewhere() -> None:
@@ -70,4 +71,4 @@ def test_a_breakpoint_of_the_users(at: int, why: str | None) -> None:
     program = Program(LOAD + SET + RETURN)
     found = displacing(program, ENTRY + at)
     prologue = found.prologue(program.function(), PATCH_LENGTH, is_guard=False)
-    assert (prologue if isinstance(prologue, str) else None) == why
+    assert (prologue.why if isinstance(prologue, Refusal) else None) == why

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shlex
 import subprocess
@@ -15,7 +16,9 @@ import pytest
 from darc import FLOORS
 from darc.app.commands import COMMANDS
 from darc.app.parameters import PARAMETERS
+from darc.model import values
 from darc.model.status import Status
+from tests.contract.tree import parsed
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
@@ -179,12 +182,20 @@ def used_by_authors(text: str) -> Iterator[tuple[str, str | None]]:
 
 
 EXTENDING = [page for page in PAGES if page.parent.name == "extending"]
+EXAMPLES = sorted((ROOT / "docs" / "extending" / "examples").rglob("*.py"))
 
 
-@pytest.mark.parametrize("page", EXTENDING, ids=lambda page: page.stem)
-def test_what_authors_use_is_public(page: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(page.read_text() for page in EXTENDING),
+        "".join(f"```python\n{file.read_text()}```\n" for file in EXAMPLES),
+    ],
+    ids=[*(page.stem for page in EXTENDING), "examples"],
+)
+def test_what_authors_use_is_public(text: str) -> None:
     """But for what they write themselves, and what a processor is asked."""
-    told, text = public(), page.read_text()
+    told = public()
     own = set(re.findall(r"^ *class (\w+)", text, re.M))
     of_processors = {"darc.code.architecture", "darc.pads.architecture"}
     private = {
@@ -341,6 +352,7 @@ def base(word: str) -> str:
     return word
 
 
+@functools.cache
 def bases(text: str) -> str:
     """Those of the words of a text, or of a class's name, each between two blanks."""
     words = re.findall("[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", text)
@@ -377,7 +389,7 @@ nothing."""
 def public_classes(file: Path) -> Iterator[tuple[str, str]]:
     """Those of a file that are no errors and no mere shape of others' methods; each with what says
     first what it is, which may be the file's own line."""
-    tree = ast.parse(file.read_text())
+    tree = parsed(file)
     of_all = (ast.get_docstring(tree) or "").partition("\n\n")[0]
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -435,9 +447,9 @@ def types_in(tree: ast.Module) -> Iterator[str]:
 def test_a_type_has_a_name_of_its_own() -> None:
     """But for what both debuggers have, each for its own, in files of one name."""
     homes: dict[str, set[str]] = {}
-    for file in ROOT.glob("[dk]*/**/*.py"):
+    for file in (*ROOT.glob("darc*/**/*.py"), *ROOT.glob("kgdb/**/*.py")):
         home = re.sub("^darc_[a-z]+/", "each debugger's/", str(file.relative_to(ROOT)))
-        for name in types_in(ast.parse(file.read_text())):
+        for name in types_in(parsed(file)):
             homes.setdefault(name, set()).add(home)
     twice = {name: sorted(files) for name, files in homes.items() if len(files) > 1}
     assert not twice
@@ -453,7 +465,7 @@ def test_the_floors_are_those_of_the_tree() -> None:
 ELSEWHERE = {
     *("linux-nat.c", "dl-lookup.c"),  # gdb's, glibc's
     *("file.c", "pager.c"),  # of the user's program
-    *("sparing.py", "split.py", "NAME.c"),  # what the reader is to write
+    *("sparing.py", "split.py", "traced.py", "NAME.c"),  # what the reader is to write
 }
 """Files that pages name, and that are none of this tree."""
 
@@ -492,3 +504,16 @@ def test_shell_lines_can_be_read(page: Path) -> None:
         for line in re.sub(r"\\\n", " ", block).splitlines():
             if line.startswith("$ "):
                 assert shlex.split(line[2:])
+
+
+@pytest.mark.parametrize("page", ["command.md", "parameter.md"])
+def test_kinds_of_values_that_are_named_are_there(page: str) -> None:
+    """Where a page links what makes them, the words in code behind it until the end of that
+    sentence, and those that are called, are its functions."""
+    text = (ROOT / "docs" / "extending" / page).read_text()
+    said = " ".join(re.findall(r"darc/model/values\.py\)(.*?)`FILE`", text, re.S))
+    named = set(re.findall(r"`(\w+)`", said)) - {"TEXT"}
+    called = set(re.findall(r"`(\w+)\(\w*(?:=\w+)?\)`", text))
+    made = {name for name in vars(values) if not name.startswith("_")}
+    assert called & {"count", "duration", "fraction"}, "the pages show how one is made"
+    assert named | called <= made

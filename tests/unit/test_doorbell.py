@@ -22,7 +22,12 @@ class Program:
         installer = SimpleNamespace(tables=self.tables)
         nobody = cast(Any, None)
         self.bell = Doorbell(
-            cast(Any, backend), cast(Any, installer), nobody, nobody, shares_clock=shares_clock
+            cast(Any, backend),
+            cast(Any, installer),
+            nobody,
+            nobody,
+            foothold=nobody,
+            shares_clock=shares_clock,
         )
 
     def stop(self, *, heard: int, look: int, until_it_goes: int | None) -> None:

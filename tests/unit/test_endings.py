@@ -104,6 +104,18 @@ def test_the_sites_of_an_unrolled_loop_outweigh_the_caller_together() -> None:
     node = node_with(Totals(10, 10, 100_000, 100_000), *[("step", part)] * 4)
     ending = loop_or_own(node, 10, 0, is_loop=False)
     assert (ending.cause, ending.loop_callee, ending.loop_calls) == (Cause.LOOP, "step", 80)
-    for child in node.children:
-        child.root_cause = True
-    assert loop_or_own(node, 10, 0, is_loop=False).cause is Cause.FUNCTION
+    alone = loop_or_own(node, 10, 0, is_loop=False, winners=node.children)
+    assert alone.cause is Cause.FUNCTION
+
+
+def test_what_probes_may_have_cost_beyond_what_was_taken_out_is_not_the_callers_own() -> None:
+    """Of 5000 calls an op, an emulator's were stopped in one, or in a probe."""
+    long, calls = 120_000_000, 100_000
+    node = node_with(
+        Totals(20, 20, 4 * long, 4 * long), ("short", Totals(20, calls, long + 10**7, long))
+    )
+    assert loop_or_own(node, 10, COST, is_loop=False).cause is Cause.FUNCTION
+    ending = loop_or_own(node, 10, COST, is_loop=False, probe_doubt=1200)
+    assert (ending.cause, ending.loop_callee, ending.loop_calls) == (Cause.LOOP, "short", 5000)
+    node.children[0].totals = Totals(20, 20, long, long)  # called once
+    assert loop_or_own(node, 10, COST, is_loop=False, probe_doubt=1200).cause is Cause.FUNCTION

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from darc.analyses.functionset import hottest
+from darc.analyses.setheat import hottest
 from darc.app.commands.start import as_profiled
 from darc.code.patterns import parse_patterns
 from darc.model.errors import NotFoundError, UsageError
@@ -73,12 +73,12 @@ RARE = {6: 99_800, 21: 200}
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        ({"peak": "last"}, {"peak": "21-64", "start_ops": 5000}),
+        ({"peak": "last"}, {"peak": "last of 21-64", "start_ops": 5000}),
         ({"peak": "2"}, {"peak": "21-64", "start_ops": 5000}),
         ({"peak": "1", "resolution": 2}, {"peak": "12-13", "start_ops": 100, "resolution": 2}),
         ({}, {"start_ops": 5000}),
         ({"peak": ">1ms"}, {"peak": ">1ms", "start_ops": 5000}),
-        ({"peak": "last", "start_ops": 7}, {"peak": "21-64", "start_ops": 7}),
+        ({"peak": "last", "start_ops": 7}, {"peak": "last of 21-64", "start_ops": 7}),
         ({"start_time": 2.0}, {"start_time": 2.0}),
     ],
 )
@@ -93,7 +93,7 @@ TAILED = {18: 900, 19: 400, 20: 200, 21: 90, 22: 40, 23: 20, 24: 9}
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        ({"peak": "last"}, {"peak": "23-64", "start_ops": 573}),
+        ({"peak": "last"}, {"peak": "last of 23-64", "start_ops": 573}),
         ({"peak": ">4ms"}, {"peak": ">4ms", "start_ops": 105}),
         ({"peak": "22-64", "start_ops": 7}, {"peak": "22-64", "start_ops": 7}),
         ({"peak": ">9s"}, {"peak": ">9s"}),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from darc.debuggee.gaps import _HIGHEST, gaps
+from hypothesis import given
+from hypothesis import strategies as st
+
+from darc.debuggee.gaps import _HIGHEST, far_from_all, gaps
 from darc.pads import processor as pads
+from darc.target.memory import PAGE
 from darc.target.target import Region
 
 _SIZE = 1 << 18
@@ -27,3 +31,36 @@ def test_nothing_is_offered_beyond_what_a_program_may_have() -> None:
         assert place + _SIZE <= _HIGHEST
         assert max(high, place + _SIZE) - min(low, place) < pads.NEAR
         assert all(place + _SIZE < one.start or one.end < place for one in mapped)
+
+
+def test_stacks_of_the_programs_own_making_have_room_to_grow() -> None:
+    """A mapping that may be one, just above the free place that is next to the code."""
+    low, high = 0x7FFF_F7A1_E000, 0x7FFF_F7FF_F000
+    stack = Region(start=low - 0x3000, end=low, permissions="rw-p", offset=0, path="")
+    mapped = [stack, region(low, high, "/usr/lib/libc.so.6")]
+    found = list(gaps(mapped, low, high, _SIZE))
+    assert found
+    assert all(place > high or place + _SIZE + (8 << 20) < stack.start for place in found)
+
+
+@given(
+    st.lists(st.tuples(st.integers(16, 1 << 35), st.integers(1, 1 << 20)), max_size=30),
+    st.integers(1, 1 << 12),
+)
+def test_tables_are_far_from_all(placed: list[tuple[int, int]], pages: int) -> None:
+    mapped, at = [], 0
+    for start, count in sorted(placed):
+        first = max(at, start)
+        at = first + count
+        mapped.append(region(first * PAGE, at * PAGE))
+    size = pages * PAGE
+    place = far_from_all(mapped, size)
+    assert place is not None, "there is always room in 128 TiB"
+    assert place % PAGE == 0
+    assert place + size <= _HIGHEST
+    far = 1 << 30
+    assert all(place + size + far <= one.start or one.end + far <= place for one in mapped)
+
+
+def test_no_room_for_tables() -> None:
+    assert far_from_all([region(0, _HIGHEST)], PAGE) is None

@@ -9,9 +9,11 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from darc.code.program import Program
 from darc.debuggee.leftbehind import give_back_noted, left_behind
-from darc.debuggee.procfs import MemoryFile
+from darc.debuggee.procfs import MemoryFile, regions
 from darc.pads.foothold import MARK
 from darc.target.target import Region
 from tests.fake_target import FakeTarget, FakeThread
@@ -46,6 +48,28 @@ def test_where_a_thread_may_come_back_to() -> None:
             target, memory, program=program, pid=os.getpid(), noted=[range(base, base + len(area))]
         )
     assert target.unmapped == []
+
+
+@pytest.mark.parametrize("is_leaving", [True, False])
+def test_a_debugger_was_killed_as_it_was_about_to_unmap(is_leaving: bool) -> None:
+    """What has nothing in it may be of the program's own by then."""
+    area = mmap.mmap(-1, 1 << 20, mmap.MAP_PRIVATE, mmap.PROT_READ)
+    with MemoryFile(os.getpid()) as memory:
+        base = next(
+            one.start
+            for one in regions(os.getpid())
+            if one.end - one.start == len(area) and one.permissions == "r--p" and not one.path
+        )
+        target, place = Own(), range(base, base + len(area))
+        give_back_noted(
+            target,
+            memory,
+            program=Program(target, Path("/"), []),
+            pid=os.getpid(),
+            noted=[place],
+            leaving={place} if is_leaving else set(),
+        )
+    assert target.unmapped == ([] if is_leaving else [(base, len(area))])
 
 
 def test_memory_that_was_half_made_as_the_user_pressed_ctrl_c_is_passed_by() -> None:

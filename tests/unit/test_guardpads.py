@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import pytest
@@ -11,9 +11,9 @@ import pytest
 from darc.code.landmarks import Landmark
 from darc.code.program import Program
 from darc.model.errors import TargetError, UnsupportedError
+from darc.model.refusal import Refusal
 from darc.pads.guardpads import GuardPads
 from darc.pads.patching import Patch
-from tests.fake_target import FakeTarget
 
 RAISE, EXIT, JUMP, LOCK, SWITCH = 0x1000, 0x2000, 0x3000, 0x4000, 0x5000
 BEHIND_ENDBR = 4
@@ -34,7 +34,6 @@ class World:
         self.replaced: set[int] = set()
         self.done: list[tuple[str, int]] = []
         self.guards = GuardPads(
-            FakeTarget(),
             cast(Program, None),
             cast(Any, self),
             lambda _: iter(self.places),
@@ -46,11 +45,11 @@ class World:
         del program
         return iter(self.waits)
 
-    def make(self, address: int, kind: Landmark) -> Patch | str:
+    def make(self, address: int, kind: Landmark) -> Patch | Refusal:
         del kind
         self.done.append(("make", address))
         if address in self.problems:
-            return self.problems[address]
+            return Refusal(self.problems[address])
         return Patch(
             address=address + BEHIND_ENDBR,
             original=b"\x90" * 5,
@@ -62,6 +61,9 @@ class World:
 
     def together(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
+
+    def note(self, patches: Iterable[Patch]) -> None:
+        self.done += [("note", patch.address - BEHIND_ENDBR) for patch in patches]
 
     def activate(self, patch: Patch) -> None:
         if patch.address - BEHIND_ENDBR in self.refused:
@@ -126,6 +128,7 @@ def test_waits_are_guarded_from_when_they_are_wanted(world: World) -> None:
     assert world.guards.has_waits
     world.guards.put()
     assert world.standing == [RAISE, JUMP], "they are made, and lead nowhere"
+    assert {("note", LOCK), ("note", SWITCH)} <= {*world.done}, "so not at the stop"
     world.done.clear()
     assert world.guards.put_waits() == []
     assert world.done == [("activate", LOCK), ("activate", SWITCH)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import FunctionSet
-from darc.model.hints import CallsAnother, Comes, Contended, Tick, hints, period
+from darc.model.hints import CallsAnother, Comes, Contended, LongTail, Tick, hints, period
 from darc.model.part import parts_of
 from darc.views.exporters.json import to_json
 from darc.views.general.histogram import histogram, of_row
@@ -123,3 +123,36 @@ def test_a_lock_that_is_found_held() -> None:
     for name, slow in (("pager_unlock", 14), ("clock", 14), ("read", 14), ("pager_lock", 10)):
         other = FunctionSet((row(name, {6: 7500, slow: 2500}),), seconds=5.0)
         assert not any(isinstance(h, Contended) for h in hints(other, 1))
+
+
+def test_a_tail_is_told_though_it_is_no_excess() -> None:
+    """It goes on from the only peak without a valley: by excess its function comes behind all that
+    have a slow peak, however short that is."""
+    fades = {10 + n: 4096 >> n for n in range(13)}
+    slight, long = row("slight", {8: 5000, 14: 300}), row("answer", fades)
+    known = FunctionSet((slight, long), seconds=0.5)
+    assert long.excess == 0
+    (hint,) = (one for one in hints(known, 1) if isinstance(one, LongTail))
+    slow = {b: n for b, n in fades.items() if b >= hint.first_bin}
+    assert (hint.row, hint.slow) == (2, sum(slow.values()))
+    others = (long.profile.total - sum(n * 1.5 * 2**b for b, n in slow.items())) / (
+        long.profile.count - hint.slow
+    )
+    assert hint.delay == pytest.approx(sum(n * (1.5 * 2**b - others) for b, n in slow.items()))
+    snapshot = dataclasses.replace(ops.snapshot(), function="*", parts=parts_of(known))
+    text = status(snapshot, Style(200))
+    assert f"2 answer: no slow peak, but {hint.slow} of" in text
+    assert "'darc start 2 --peak last'" in text
+    assert to_json(snapshot)["set"]["hints"][-1]["kind"] == "tail"
+    assert "no slow peak" not in histogram(of_row(snapshot, 2), Style(200)), "it says so itself"
+
+
+def test_tails_that_are_not_worth_a_look() -> None:
+    """Of next to no time, or beside an excess that is far larger; three are told at most."""
+    fades = {10 + n: 4096 >> n for n in range(13)}
+    short = FunctionSet((row("answer", fades),), seconds=1000.0)
+    assert not list(hints(short, 20))
+    much = FunctionSet((row("serve", {10: 500, 26: 30}), row("answer", fades)), seconds=0.5)
+    assert not any(isinstance(one, LongTail) for one in hints(much, 20))
+    many = FunctionSet(tuple(row(f"f{n}", fades) for n in range(5)), seconds=0.5)
+    assert sum(isinstance(one, LongTail) for one in hints(many, 20)) == 3

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.debuggee import journal
-from darc.debuggee.journal import ProcessJournal, is_darcs, left, name_of, parse
+from darc.debuggee.journal import ProcessJournal, is_darcs, journal_of, left, name_of, parse
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target.target import Passage, Place
+from tests.fake_target import FakeTarget
 
 PATCH = Place(0x40_1000, b"\xe8\x11\x22\x33\x44", b"\xe9\x55\x66\x77\x88")
 OTHER = Place(0x40_2000, b"\x90" * 5, b"\xe9\x01\x02\x03\x04")
@@ -61,6 +62,19 @@ def test_what_a_killed_debugger_has_noted(folder: Path) -> None:
     assert not found(folder).stood
     assert (folder / name_of(os.getpid())).stat().st_mode & 0o777 == 0o600
     assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_memory_is_known_until_the_kernel_has_unmapped_it(folder: Path) -> None:
+    """The debugger may be killed before, and after that."""
+    noted, place = opened(folder), range(0x7000_0000, 0x7000_4000)
+    noted.maps(place)
+    assert (found(folder).mapped, found(folder).leaving) == ({place}, set())
+    noted.unmaps(place)
+    assert (found(folder).mapped, found(folder).leaving) == ({place}, {place})
+    noted.unmapped(place)
+    assert (found(folder).mapped, found(folder).leaving) == (set(), set())
+    noted.maps(place)
+    assert (found(folder).mapped, found(folder).leaving) == ({place}, set())
 
 
 def test_who_stops_a_program_when_a_killed_debugger_was_seen_to_let_it_go(folder: Path) -> None:
@@ -348,3 +362,48 @@ def test_journals_of_processes_that_are_gone_are_swept(folder: Path) -> None:
 )
 def test_what_is_darcs(live: bytes, ours: bool) -> None:
     assert is_darcs(PATCH, live) is ours
+
+
+# ------------------------------------------------------------------------------- whose it is
+
+
+def test_a_child_and_its_parent_have_one_each() -> None:
+    """A debugger that goes on with a child comes back to its parent, whose journal is as it was."""
+    target = FakeTarget()
+    target.process = os.getppid()
+    parents = journal_of(target, os.getppid())
+    assert target.journal is parents
+    target.process = os.getpid()
+    childs = journal_of(target, os.getpid())
+    assert target.journal is childs is not parents
+    target.process = os.getppid()
+    assert target.journal is parents is journal_of(target, os.getppid())
+
+
+def test_another_process_with_the_same_id_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = FakeTarget()
+    before = journal_of(target, os.getpid())
+    monkeypatch.setattr(journal, "name_of", lambda pid: f"later-{pid}")
+    after = journal_of(target, os.getpid())
+    assert after is not before
+    assert target.journals.of(os.getpid()) is after
+
+
+def test_nothing_is_written_down_where_there_is_none() -> None:
+    target = FakeTarget()
+    target.journal.patches([PATCH])
+    target.process = os.getpid()
+    target.journal.open()
+    assert target.journal is target.journals.of(None)
+
+
+def test_it_begins_anew_where_its_file_was_removed(folder: Path) -> None:
+    noted = ProcessJournal(os.getpid(), required=True, folders=[folder])
+    noted.open()
+    noted.patches([PATCH])
+    left = found(folder)
+    left.remove()
+    noted.begin_anew()
+    assert not list(folder.iterdir())
+    noted.patches([PATCH])
+    assert PATCH in found(folder).places, "as if it had never been noted"

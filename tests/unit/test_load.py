@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOR_ANY_PYTHON = (
     *("darc_gdb/load.py", "darc_lldb/load.py"),
     *("darc/__init__.py", "darc/app/__init__.py", "darc/app/loading.py"),
+    "darc/app/sigactions.py",
 )
 """What is read before it is known which Python it is; the first of them with f-strings is 3.6."""
 

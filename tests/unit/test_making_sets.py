@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from typing import Any, cast
 
 import pytest
 
-from darc.analyses import functionset, runclock
+from darc.analyses import setmaking
 from darc.analyses.analysis import Step, Subject
 from darc.analyses.functionset import FunctionProfiles
 from darc.analyses.why import SuspectProfiles
@@ -44,6 +45,7 @@ from darc.views.general.status import status
 from darc.views.style import Style
 from tests.fake_symbols import FakeSymbols
 from tests.fake_target import FakeScreen
+from tests.unit.movedtime import MovedTime
 
 CODE = b"\xe8\x1b\x00\x00\x00" * 3 + b"\xe8\xfc\xff\xff\xff" + b"\x90" * 200
 """Calls of 0x20, 0x25, 0x2a and 0x10, as it is at 0."""
@@ -191,26 +193,11 @@ def test_a_pattern_demangles_what_may_have_its_words_alone(shown: list[str]) -> 
 # ---------------------------------------------------------------------- making the pads
 
 
-class Clock:
-    """Time that passes when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(functionset, "time", made)
-    monkeypatch.setattr(runclock, "time", made)
-    monkeypatch.setattr(memberpads, "time", made)
-    return made
+def clock(run_time: MovedTime, monkeypatch: pytest.MonkeyPatch) -> MovedTime:
+    monkeypatch.setattr(setmaking, "time", run_time)
+    monkeypatch.setattr(memberpads, "time", run_time)
+    return run_time
 
 
 class Members:
@@ -286,14 +273,14 @@ class Set(SetCollector):
 
     unsettled_seconds = 0.0
 
-    def __init__(self, clock: Clock, count: int, cost: float, at_stop: int = 0) -> None:
+    def __init__(self, clock: MovedTime, count: int, cost: float, at_stop: int = 0) -> None:
         self._is_in = False
         self._losses = Losses({Unmeasured.BLOCKS: "", Unmeasured.CONTEXTS: ""})
         self.clock, self.cost, self.not_now = clock, cost, at_stop
         self.stopped = True
         self.members = Members()
         self.members.members.add(0)
-        self.installer = self.members  # type: ignore[assignment]
+        self._parts = SimpleNamespace(installer=self.members)  # type: ignore[assignment]
         self.pads = Pads(self, count)
         nothing = cast(Any, None)
         self.counting = Counting(nothing, nothing, self.pads, self._losses)
@@ -342,7 +329,7 @@ def run(made: Set, analysis: FunctionProfiles) -> list[float]:
     return stops
 
 
-def test_how_far_it_is_is_told_while_probes_are_made(clock: Clock) -> None:
+def test_how_far_it_is_is_told_while_probes_are_made(clock: MovedTime) -> None:
     """There, "0 calls" would say that nothing is called."""
     made = Set(clock, 1955, cost=0.001)
     analysis = analysis_of(made, FunctionProfiles, seconds=5.0)
@@ -361,7 +348,7 @@ def test_how_far_it_is_is_told_while_probes_are_made(clock: Clock) -> None:
     assert "makes" not in status(analysis.snapshot(True), Style())
 
 
-def test_when_patience_is_over_what_is_made_is_timed(clock: Clock) -> None:
+def test_when_patience_is_over_what_is_made_is_timed(clock: MovedTime) -> None:
     """And no pad is made at the stop, however many there are left."""
     made = Set(clock, 300, cost=0.1)
     stops = run(made, analysis_of(made, FunctionProfiles, seconds=5.0))
@@ -371,7 +358,7 @@ def test_when_patience_is_over_what_is_made_is_timed(clock: Clock) -> None:
     assert set(made.pads.left_out.values()) == {NO_TIME}
 
 
-def test_where_few_pads_are_made_there_is_more_patience(clock: Clock) -> None:
+def test_where_few_pads_are_made_there_is_more_patience(clock: MovedTime) -> None:
     """Of a very large program 48 of 2,000 were made, and nothing stood out of these."""
     made = Set(clock, 2000, cost=0.1)
     run(made, analysis_of(made, FunctionProfiles, seconds=5.0))
@@ -381,7 +368,7 @@ def test_where_few_pads_are_made_there_is_more_patience(clock: Clock) -> None:
     assert 500 <= slow.timed < 700
 
 
-def test_pads_that_are_made_at_stops_take_several(clock: Clock) -> None:
+def test_pads_that_are_made_at_stops_take_several(clock: MovedTime) -> None:
     made = Set(clock, 100, cost=0.01, at_stop=60)
     stops = run(made, analysis_of(made, FunctionProfiles, seconds=5.0))
     assert made.timed == 100
@@ -390,7 +377,7 @@ def test_pads_that_are_made_at_stops_take_several(clock: Clock) -> None:
     assert max(stops) < 0.2
 
 
-def test_time_counts_from_when_functions_are_timed(clock: Clock) -> None:
+def test_time_counts_from_when_functions_are_timed(clock: MovedTime) -> None:
     made = Set(clock, 2000, cost=0.1)
     analysis = analysis_of(made, SuspectProfiles, limit=4.0)
     before = clock.now
@@ -408,7 +395,7 @@ class Calls(Counting):
 
     call_cost = 100
 
-    def __init__(self, clock: Clock, pads: MemberPads) -> None:
+    def __init__(self, clock: MovedTime, pads: MemberPads) -> None:
         losses = Losses({Unmeasured.BLOCKS: "", Unmeasured.CONTEXTS: ""})
         super().__init__(cast(Any, None), cast(Any, None), pads, losses)
         self.clock, self.begin, self.pads = clock, clock.now, pads
@@ -443,7 +430,7 @@ def given_up(made: Set, analysis: FunctionProfiles) -> list[set[str]]:
     return out
 
 
-def test_what_stands_out_goes_out_when_enough_is_known_of_it(clock: Clock) -> None:
+def test_what_stands_out_goes_out_when_enough_is_known_of_it(clock: MovedTime) -> None:
     made = Set(clock, 2, cost=0.01)
     analysis = analysis_of(made, SuspectProfiles, limit=10.0)
     run(made, analysis)
@@ -476,7 +463,7 @@ class Recursive(Calls):
         return {first: own_calls, second: plain[second]} if n else {}
 
 
-def test_what_calls_itself_most_of_its_time_goes_out(clock: Clock) -> None:
+def test_what_calls_itself_most_of_its_time_goes_out(clock: MovedTime) -> None:
     """Its probe would be what is measured, in all that call it as well."""
     made = Set(clock, 2, cost=0.01)
     analysis = analysis_of(made, FunctionProfiles, seconds=2.0)
@@ -486,7 +473,7 @@ def test_what_calls_itself_most_of_its_time_goes_out(clock: Clock) -> None:
     assert out[0] == {"f0"}
 
 
-def test_a_stop_of_the_debuggers_own_puts_it_off_for_a_moment(clock: Clock) -> None:
+def test_a_stop_of_the_debuggers_own_puts_it_off_for_a_moment(clock: MovedTime) -> None:
     """As for each new thread: there is more to be done, at once."""
     made = Set(clock, 100, cost=0.01)
     before = clock.now
@@ -510,7 +497,7 @@ class Prompt(FakeScreen):
 def test_what_takes_longer_than_a_second_tells_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock, screen = Clock(), Prompt()
+    clock, screen = MovedTime(), Prompt()
     monkeypatch.setattr(progress, "time", clock)
     tell = progress.Progress(screen)
     for number in range(1, 151):
@@ -539,8 +526,28 @@ def test_what_does_not_tell_how_far_it_is_is_told_with_the_seconds() -> None:
     assert len(screen.told) == count, "nothing is shown behind its end"
 
 
+def test_in_batch_what_does_not_tell_how_far_it_is_is_told_in_lines() -> None:
+    is_told, lines = threading.Event(), list[str]()
+
+    class Batch(Prompt):
+        has_live_line = False
+        is_script = True
+
+        def leave_at_command(self, text: str) -> None:
+            lines.append(text)
+            is_told.set()
+
+    with progress.Progress(Batch()).over("looks for handle"):
+        assert is_told.wait(60)
+    assert re.fullmatch(r"darc: looks for handle · \d+s", lines[0])
+    is_told.clear()
+    with progress.Progress(Batch()).over(f"looks for {'x' * 10_000}"):
+        assert is_told.wait(60)
+    assert len(lines[-1]) < 300
+
+
 def test_what_takes_as_long_as_it_may_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, screen = Clock(), Prompt()
+    clock, screen = MovedTime(), Prompt()
     monkeypatch.setattr(progress, "time", clock)
     tell = progress.Progress(screen, clock.now - 7, limit=10.0)
     with tell.over("looks for handle"):
@@ -574,7 +581,7 @@ def test_where_there_is_no_live_line_it_tells_more_and_more_seldom(
     class Batch(Prompt):
         has_live_line = False
 
-    clock, screen = Clock(), Batch()
+    clock, screen = MovedTime(), Batch()
     monkeypatch.setattr(progress, "time", clock)
     tell = progress.Progress(screen)
     for number in range(300):
@@ -618,3 +625,17 @@ def test_ctrl_c_while_pads_are_made_at_once() -> None:
     assert pads.is_all_made
     assert set(pads.left_out.values()) == {CALLED_OFF}
     assert len(pads.left_out) == 1997
+
+
+def test_what_a_level_has_no_time_for_is_left_out_and_made_where_there_is_some() -> None:
+    pads = AtOnce(1, last=-1)
+    more = [
+        Function(name=f"g{n}", symbol=f"g{n}", module="prog", address=n, offset=n)
+        for n in (10, 11, 12)
+    ]
+    pads.add(more, lambda: None, until=time.monotonic())
+    assert pads.made == [1]  # one at least
+    assert pads.left_out == {more[1]: NO_TIME, more[2]: NO_TIME}
+    pads.add(more[1:], lambda: None)
+    assert pads.made == [1, 4, 5]
+    assert not pads.left_out

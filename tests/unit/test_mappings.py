@@ -22,6 +22,7 @@ class Program:
         self.answers = answers
         self.made: list[tuple[str, int, int]] = []
         self.noted: list[tuple[str, range]] = []
+        self.unmapped_places: list[range] = []
         self.written: dict[int, int] = {}
         self.journal = self
 
@@ -37,6 +38,10 @@ class Program:
     def unmaps(self, place: range) -> None:
         self.noted.append(("unmaps", place))
 
+    def unmapped(self, place: range) -> None:
+        assert self.made[-1][0] == "MUNMAP"
+        self.unmapped_places.append(place)
+
     def write(self, address: int, data: bytes) -> None:
         self.written[address] = len(data)
 
@@ -48,20 +53,47 @@ def mappings(program: Any) -> Mappings:
 def test_what_is_mapped_is_noted_and_given_back_but_for_what_stays() -> None:
     program = Program()
     mapped = mappings(program)
-    assert mapped.map_tables(SIZE) == PLACE
-    assert mapped.map_code(PLACE + SIZE, SIZE)
-    assert (mapped.size, mapped.holds(PLACE), mapped.holds(PLACE + 2 * SIZE)) == (
+    place = mapped.map_tables(SIZE)
+    assert mapped.map_code(place + SIZE, SIZE)
+    assert (mapped.size, mapped.holds(place), mapped.holds(place + 2 * SIZE)) == (
         *(2 * SIZE, True, False),
     )
-    assert mapped.begins(range(PLACE, PLACE + 1))
+    assert mapped.begins(range(place, place + 1))
     program.made.clear()
-    mapped.unmap_all([range(PLACE, PLACE + 4096)])
+    mapped.unmap_all([range(place, place + 4096)])
     assert program.made == [
-        ("MUNMAP", PLACE + 4096, 4096),
-        ("MUNMAP", PLACE + SIZE, SIZE),
+        ("MUNMAP", place + 4096, 4096),
+        ("MUNMAP", place + SIZE, SIZE),
     ]
     assert [kind for kind, _ in program.noted] == ["maps", "maps", "unmaps", "unmaps"]
+    assert program.unmapped_places == [place for _, place in program.noted[2:]]
     assert mapped.size == 0
+
+
+def test_what_the_program_has_sealed_stays() -> None:
+    program = Program(MUNMAP=-1)
+    mapped = mappings(program)
+    place = mapped.map_tables(SIZE)
+    mapped.unmap_all([range(place, place + 4096)])
+    assert mapped.size == SIZE - 4096
+    assert mapped.holds(place + 4096)
+
+
+@pytest.mark.parametrize("is_free", [True, False])
+def test_tables_are_where_nothing_grows_or_else_where_the_kernel_has_room(
+    is_free: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = PLACE + (1 << 40)
+    monkeypatch.setattr("darc.debuggee.mappings.far_from_all", lambda mapped, size: far)
+
+    class Taken(Program):
+        def system_call(self, number: SystemCall, arguments: tuple[int, ...]) -> int:
+            if number is SystemCall.MMAP and arguments[0] == far:
+                return _EEXIST & (1 << 64) - 1
+            return super().system_call(number, arguments)
+
+    program = Program() if is_free else Taken()
+    assert mappings(program).map_tables(SIZE) == (far if is_free else PLACE)
 
 
 def test_what_the_program_writes_is_touched_at_once() -> None:

@@ -13,6 +13,7 @@ from darc.app.commands import COMMANDS
 from darc.app.options import START_OPTIONS
 from darc.app.parameters import PARAMETERS
 from darc.model.errors import UsageError
+from tests.contract.tree import parsed
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = [
@@ -111,7 +112,7 @@ def test_what_messages_name_can_be_typed() -> None:
     wrong = [
         f"{file.relative_to(ROOT)}:{line} '{typed}': {why}"
         for file in FILES
-        for line, text in texts(ast.parse(file.read_text()))
+        for line, text in texts(parsed(file))
         for typed in typed_in(text)
         if (why := problem(typed)) is not None
     ]

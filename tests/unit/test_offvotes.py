@@ -202,6 +202,23 @@ class TestStopped:
             assert found.beside is None
             assert found.disputed == ()
 
+    @pytest.mark.parametrize(
+        ("each", "stops", "is_told"), [(480, 10, False), (490, 10, True), (700, 7, False)]
+    )
+    def test_what_was_held_again_and_again_for_many_times_the_rest_is_slow_for_it(
+        self, tree: Tree, each: int, stops: int, *, is_told: bool
+    ) -> None:
+        """Though the rest is not fast, as each stop costs time outside as well; but not where the
+        rest is a good part, or there are few stops, as at forks. A thread that was ready so long
+        computes for long."""
+        rules = Rules(slow_from=500, has_faster=True)
+        for reason, cause in ((STOPPED, Cause.STOPPED), (READY, Cause.PREEMPTION)):
+            off = [(i * 5400 // stops, i * 5400 // stops + each, reason) for i in range(stops)]
+            ops = [op(5450, [(tree.one, 0, 5400)], off)] * 10
+            found = conclude([tree.path(tree.one)], tree.root, ops, rules)
+            told = Ending(cause, 10) if is_told and reason is STOPPED else None
+            assert found.beside == told
+
     def test_beside_calls_that_are_slow_for_something_else(self, tree: Tree) -> None:
         """As many of one kind as of the other: both are causes."""
         held = op(5450, [(tree.one, 0, 5400)], [(100, 4900, STOPPED)])
@@ -422,6 +439,14 @@ class TestJoined:
             "of 1 of 2 kept calls it is not known whether they ran or waited: their threads could "
             "not be watched",
         )
+
+    @pytest.mark.parametrize(("doubtful", "is_most"), [(100, False), (101, True)])
+    def test_whether_most_that_was_waited_may_be_the_debuggers(
+        self, doubtful: int, *, is_most: bool
+    ) -> None:
+        answers = [OffTimes((Off(1100, 1300, BLOCKED),), doubtful=doubtful)]
+        found = watched(KeptOps(10**9, (op(1000),)), answers)
+        assert found.is_mostly_doubtful is is_most
 
     def test_with_stops_of_the_debuggers(self) -> None:
         """As at each fork; for a tenth of the time they are not told of."""

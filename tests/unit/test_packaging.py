@@ -55,6 +55,7 @@ def test_wheel_carries_the_compiled_agent(tree: Path) -> None:
     assert {"darc/agent/agent.bin", "darc/agent/layout.json", "darc/py.typed"} <= names
     assert {
         "darc/debuggee/libwordscan.so",
+        "darc/app/libpresses.so",
         "darc/code/libcallscan.so",
         "darc/code/libsymscan.so",
     } <= names

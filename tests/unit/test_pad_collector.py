@@ -6,6 +6,7 @@ import contextlib
 import re
 import struct
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -287,6 +288,48 @@ def test_a_bell_after_the_end_is_nobodys(world: World) -> None:
     assert world.heard == []
 
 
+def removed(world: World, installer: object, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Who is told, in order, as it is taken out with what ``installer`` has put in."""
+    told: list[str] = []
+    debuggee, backend = world.collector._debuggee, world.collector._backend
+    monkeypatch.setattr(type(debuggee), "leave", lambda self: told.append("leave"), raising=False)
+    monkeypatch.setattr(
+        type(backend), "disarm_bell", lambda self: told.append("disarm"), raising=False
+    )
+    monkeypatch.setattr(
+        type(world.target.memory), "flush", lambda self: told.append("flush"), raising=False
+    )
+    monkeypatch.setattr(Installer, "remove", lambda self: told.append("patches"), raising=False)
+    if installer is not None:
+        world.collector._take(cast(Any, world.foothold), cast(Any, installer))
+    world.collector.remove()
+    return told
+
+
+def test_what_is_in_is_taken_out_before_the_debuggee_is_left(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = removed(world, world.installer, monkeypatch)
+    assert told == ["disarm", "patches", "flush", "leave"]
+
+
+def test_what_never_came_in_is_left_without_patches(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.collector._parts = None
+    world.collector._is_set_up = False
+    assert removed(world, None, monkeypatch) == ["disarm", "flush", "leave"]
+
+
+def test_an_installer_that_cannot_be_asked_is_a_mistake(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that nothing was put in."""
+    nothing = SimpleNamespace(tables=world.tables, patcher=world.installer)
+    with pytest.raises(AttributeError):
+        removed(world, nothing, monkeypatch)
+
+
 def test_what_could_not_be_measured_is_counted_once(world: World) -> None:
     for number in (2, 3):
         world.tables.set(lost_callers=number)
@@ -317,7 +360,7 @@ def test_more_threads_than_there_is_room_for(world: World, monkeypatch: pytest.M
 def test_a_program_that_gives_no_more_room(world: World) -> None:
     limits = world.tables.blob.constants
     world.foothold.refuses = "its limit of memory is reached"
-    world.collector._growth._compacted = float("inf")
+    world.collector._its.growth._compacted = float("inf")
     world.tables.set(short_of=limits.SHORT_OF_RECORDS, may_grow=1)
     world.collector.on_bell()
     assert world.foothold.grown == ["records for 2"]
@@ -341,3 +384,18 @@ def test_where_code_is_in_more_pieces_than_there_is_room_for_f0s_own_is_among_th
     assert pieces[f0] in kept
     assert kept == sorted(set(kept) & set(pieces), key=lambda one: one.start)
     assert world.tables.set_code(pieces[:300]) == 0
+
+
+def test_calls_from_code_that_there_is_no_room_for_are_out_of_reach() -> None:
+    """Who reads it is told elsewhere what else could time them."""
+    world, limits = World(), compiled.load().constants
+    pieces = [range(n << 12, (n << 12) + 256) for n in range(1, limits.MAX_CODE + 51)]
+    patchable = SimpleNamespace(ordinary_code=lambda: pieces)
+    program, f0 = cast(Any, SimpleNamespace(patchable=patchable)), world.collector._root.function
+    world.collector._losses.see_code(world.tables, program, f0)
+    assert world.collector.out_of_reach == (
+        f"pads cannot time calls from 50 of {len(pieces)} stretches of code, those far from f"
+    )
+    del pieces[300:]
+    world.collector._losses.see_code(world.tables, program, f0)
+    assert world.collector.out_of_reach is None

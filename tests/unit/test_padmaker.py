@@ -11,6 +11,7 @@ import pytest
 from darc.code.architecture import FunctionCode
 from darc.code.processor import PATCH_LENGTH, decode
 from darc.code.relays import Relay
+from darc.model.refusal import Refusal
 from darc.pads import padmaker
 from darc.pads.displacing import Displacing
 from darc.pads.padmaker import PadMaker
@@ -49,7 +50,9 @@ class World:
         self.breaks: list[int] = []
         self.indices = 0
         foothold: Any = SimpleNamespace(
-            area_for=lambda low, high: None, new_index=self.new_index, tables=None
+            area_for=lambda low, high: None,
+            placing=SimpleNamespace(new_index=self.new_index),
+            tables=None,
         )
         target: Any = SimpleNamespace(
             user_breaks=SimpleNamespace(addresses=lambda: tuple(self.breaks))
@@ -92,7 +95,7 @@ def test_where_no_memory_is_in_reach_there_is_none(world: World) -> None:
         [(ENTRY, ENTRY + len(CODE))],
         {int(one.ip): one for one in decode(CODE, ENTRY)},
     )
-    assert world.maker.entry(code, 1, 1) == NO_ROOM
+    assert world.maker.entry(code, 1, 1) == Refusal(NO_ROOM)
     assert world.indices == 0
 
 

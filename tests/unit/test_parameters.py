@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from darc.app.commands.start import START
-from darc.app.parameters import PARAMETERS, Parameter, find_parameter, with_text
+from darc.app.parameters import PARAMETERS, Parameter, by_field, find_parameter, with_text
 from darc.model.domains import DOMAINS, Domain
 from darc.model.errors import UsageError
 from darc.model.parameters import OnFinish, Parameters, Probes
@@ -173,7 +173,8 @@ def test_unknown_parameters_name_the_near_ones() -> None:
 )
 def test_parse_start_options(line: str, function: str, overrides: dict[str, object]) -> None:
     parsed = START.read(line)
-    assert (parsed.arguments, parsed.options) == ((function,), overrides)
+    assert (parsed.arguments, by_field(parsed.overrides)) == ((function,), overrides)
+    assert not parsed.own
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from darc.code.architecture import Site, Surroundings
 from darc.code.frame_rule import FrameRule
 from darc.code.x86_64 import Instruction, branch_target, read_function, read_prologue
+from darc.model.refusal import Refusal
 from darc.pads import processor as pads
 from darc.pads.waypoints import SIZE, Waypoints
 from tests.unit.assembly import BASE, Code
@@ -260,4 +261,4 @@ def test_an_operand_by_the_lower_half_of_a_register_is_left_alone(code: str) -> 
 def test_such_a_call_is_not_moved_from_a_functions_entry(code: str) -> None:
     around = code_of(bytes.fromhex(code) + b"\x90" * 16)
     prologue = read_prologue(read_function(BASE + CODE, around), around, 1)
-    assert prologue == "its first instructions cannot be moved"
+    assert prologue == Refusal("its first instructions cannot be moved")

@@ -35,10 +35,9 @@ class Counts:
         return {}
 
     def make_room(self, votes: object) -> bool:
+        if self._has_room_to_make:
+            self.asked.append("the same again")
         return self._has_room_to_make
-
-    def apply_again(self) -> None:
-        self.asked.append("the same again")
 
     def await_more(self, needed: int) -> None:
         self.asked.append(("more", needed))
@@ -108,5 +107,5 @@ def test_why_another_kind_would_spoil_more_than_it_tells() -> None:
 
 def test_without_a_second_look_nothing_is_to_be_settled() -> None:
     search = Search(Counts(NEEDED))
-    assert search.settle(is_cut_short=True) == []
+    assert search.close(is_cut_short=True) == []
     assert search.notes == []

@@ -64,6 +64,52 @@ def test_calls_that_come_into_the_peak_as_they_had_not_are_told(
     assert (said is None) if told is None else (said is not None and told in said), said
 
 
+@pytest.mark.parametrize(
+    ("since", "is_told"),
+    [
+        ({4: 30, 11: 900}, True),
+        ({4: 5, 8: 5, 11: 990}, True),
+        ({4: 9, 11: 900}, False),  # as few as may be
+        ({4: 30, 11: 9000}, False),
+        ({9: 300, 11: 900}, False),  # not far enough
+        ({}, False),
+    ],
+)
+def test_calls_that_seem_to_take_less_than_any_before_the_search_are_told(
+    since: dict[int, int], *, is_told: bool
+) -> None:
+    """No call was below 1 µs, and a hill at 10 ns stands in the histogram."""
+    known = chosen("last")
+    assert min(BINS) == 11
+    both = {b: BINS.get(b, 0) + since.get(b, 0) for b in BINS.keys() | since.keys()}
+    known.take(samples.profile(both), 9.0, is_searching=True)
+    said = known.told_of_fast("handle")
+    fast = sum(count for number, count in since.items() if number < 9)
+    if is_told:
+        assert said is not None
+        assert said.startswith(f"handle: {fast} of its {sum(since.values())} calls")
+    else:
+        assert said is None
+
+
+def test_calls_that_count_as_the_fastest_are_told_with_those_that_seem_faster() -> None:
+    known = chosen("last")
+    both = {b: BINS.get(b, 0) + (b == 11) * 900 for b in BINS}
+    known.take(samples.profile(both), 9.0, is_searching=True)
+    assert known.told_of_fast("handle") is None
+    assert known.told_of_fast("handle", overdrawn=5) is None
+    said = known.told_of_fast("handle", overdrawn=90)
+    assert said is not None
+    assert said.startswith("handle: 90 of its 900 calls since")
+
+
+def test_the_fastest_calls_are_those_of_the_first_peak() -> None:
+    """An outlier is none."""
+    assert chosen("last").fastest == TABLE[11]
+    assert chosen("last", BINS | {3: 1}).fastest == TABLE[11]
+    assert PeakProfile(Profile.empty(1, samples.HZ), None).fastest == 0
+
+
 def test_peaks_that_are_not_there_are_not_chosen() -> None:
     known = taken()
     assert not known.choose("7")

@@ -219,6 +219,8 @@ def test_the_largest_bin_is_in_a_peak(bins: Bins) -> None:
         ("17-19", PeakRange(None, 17, 19)),
         ("30-30", PeakRange(None, 30, 30)),
         ("17-64", PeakRange(None, 17, None)),
+        ("last of 17-64", PeakRange(3, 23, None)),
+        ("last of 24-64", PeakRange(None, 24, None)),
         (">4ms", PeakRange(None, 23, None)),  # 10.4 million cycles, in the bin from 3.2 ms on
         ("> 40 us", PeakRange(None, 16, None)),
         (">1h", PeakRange(None, math.floor(math.log2(3600 * HZ)), None)),
@@ -258,6 +260,12 @@ def test_the_only_peak_is_open_to_the_right() -> None:
 def test_bins_by_hand_are_at_the_resolution_of_the_profile() -> None:
     assert choose_peak("130-140", profile({40: 10}, 4)) == PeakRange(None, 130, 140)
     assert choose_peak(">4ms", profile({40: 10}, 4)) == PeakRange(None, 93, None)
+
+
+def test_the_last_peak_of_few_calls_may_be_two_of_more() -> None:
+    few, more = {11: 42, 18: 7, 20: 1, 22: 1}, {11: 926, 18: 54, 20: 1, 22: 7, 23: 10}
+    assert choose_peak("last", profile(few)) == PeakRange(2, 18, None)
+    assert choose_peak("last of 18-64", profile(more)) == PeakRange(3, 20, None)
 
 
 @pytest.mark.parametrize("spec", ["1", "last", "p99"])

@@ -113,6 +113,34 @@ def test_the_average_latency_of_a_bin() -> None:
     assert profile.mean_cycles(64) == float(LONGEST)
 
 
+@given(st.lists(latencies), resolutions)
+def test_scaled_bins_add_up_to_the_sum_that_was_measured(cycles: list[int], r: int) -> None:
+    profile = profile_of(cycles, r)
+    whole = sum(n * profile.scaled_cycles(b) for b, n in profile.bins.items())
+    assert whole == pytest.approx(profile.total)
+
+
+def test_calls_that_take_no_longer_than_their_probes_have_a_scale() -> None:
+    """Their sum is 0."""
+    nothing = profile_of([0] * 1000)
+    assert (nothing.scale, nothing.scaled_cycles(0), nothing.excess_from(0)) == (0, 0, 0)
+    assert Profile.empty(1, HZ).scale == 1
+    assert Profile.empty(1, HZ).excess_from(0) == 0
+
+
+def test_excess_is_by_the_sum_that_was_measured() -> None:
+    profile = profile_of([1024] * 90 + [2**20] * 10)  # each at its bin's beginning
+    assert profile.excess_from(20) == pytest.approx(10 * (2**20 - 1024))
+    assert profile.excess_from(11) == profile.excess_from(20)
+    assert profile.excess_from(21) == 0
+
+
+@given(st.lists(latencies), resolutions, st.integers(0, 512))
+def test_excess_is_part_of_the_sum(cycles: list[int], r: int, first: int) -> None:
+    profile = profile_of(cycles, r)
+    assert 0 <= profile.excess_from(first) <= profile.total * (1 + 1e-9)
+
+
 @pytest.mark.parametrize(
     ("q", "expected"), [(0.0, 11), (0.5, 11), (0.9375, 11), (0.938, 19), (0.99, 23), (1.0, 23)]
 )

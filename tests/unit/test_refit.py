@@ -129,10 +129,9 @@ class Program:
             parameters=Parameters(),
             status=Status.FOUND,
             profile=EMPTY,
-            peak=PeakRange(2, 20, None),
             root=self.root,
             modules={"prog": self.build},
-            search=SearchState(20, (), indirect),
+            search=SearchState(20, (), indirect, peak=PeakRange(2, 20, None)),
         )
         # Through a file: what holds of it must not hang on addresses of the run.
         return storage.from_bytes(storage.to_text(stored).encode(), "s.json")
@@ -353,7 +352,7 @@ def test_another_peak_is_another_search() -> None:
         refit.check_overrides(stored, {"peak": "3"})
     with pytest.raises(UsageError, match="'darc start f0 --resolution …'"):
         refit.check_overrides(stored, {"resolution": 2})
-    refit.check_overrides(replace(stored, peak=None), {"peak": "3", "resolution": 2})
+    refit.check_overrides(replace(stored, search=SearchState()), {"peak": "3", "resolution": 2})
 
 
 def profile(bins: dict[int, int], hz: int = HZ) -> Profile:

@@ -1,6 +1,7 @@
 import dataclasses
 import itertools
 import re
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -24,7 +25,7 @@ from darc.model.ftree import (
 from darc.model.ops import ObjectKind, OpClass
 from darc.model.parameters import MOST_CALLS, Parameters
 from darc.model.part import parts_of
-from darc.model.peaks import PeakRange, find_peaks
+from darc.model.peaks import Peak, PeakRange, find_peaks
 from darc.model.snapshot import Snapshot
 from darc.model.status import EndedBy, Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
@@ -96,6 +97,35 @@ def test_a_peak_given_by_hand_has_a_row_of_its_own() -> None:
     assert row.split()[:3] == ["●", "chosen", "17–19"]
     assert " 94 " in row
     assert "root cause of bins 17–19: handle" in render.paths(snapshot, PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("since", "first", "told"),
+    [
+        ({15: 1300, 12: 400}, 300, "65 % of the calls lie in no peak"),
+        ({15: 90, 12: 1610}, 300, None),  # a few
+        ({22: 1700}, 300, None),  # in the peak, which has no end
+        ({15: 1300, 12: 400}, 2000, None),  # none came behind the choice
+        ({15: 1300, 12: 400}, 0, None),  # nobody knows which
+    ],
+)
+def test_many_calls_in_no_peak_are_told(
+    since: dict[int, int], first: int, told: str | None
+) -> None:
+    """Those that came behind the choice, between the peaks of the first calls."""
+    before = {12: 200, 13: 90, 20: 10}
+    bins = {b: before.get(b, 0) + since.get(b, 0) for b in before.keys() | since.keys()}
+    peaks = (Peak(1, 12, 13, 290), Peak(2, 20, 20, 10))
+    for chosen in (PeakRange(2, 20, None), PeakRange(None, 20, None)):
+        snapshot = samples.snapshot(
+            profile=samples.profile(bins), peaks=peaks, peak=chosen, profile_calls=first
+        )
+        drawing = histogram(snapshot, PLAIN)
+        if told is None:
+            assert "in no peak" not in drawing
+        else:
+            assert f"{told}: the peaks are those of the first {first}" in drawing
+            assert "--start-ops 2400'" in drawing
 
 
 def test_forty_bins_are_readable_at_80_columns() -> None:
@@ -266,9 +296,10 @@ def test_numbers_that_are_shortened_have_whole_places(unicode: bool) -> None:
 
 def test_a_deep_tree_is_drawn() -> None:
     root = node = Fnode(samples.function("f"))
-    for _ in range(3000):
+    deep = 2 * sys.getrecursionlimit()
+    for _ in range(deep):
         node = node.add_child(samples.function("f"), samples.site(3))
-    assert len(render.tree(samples.snapshot(ftree=root), PLAIN).splitlines()) == 3001
+    assert len(render.tree(samples.snapshot(ftree=root), PLAIN).splitlines()) == deep + 1
 
 
 def test_functions_that_call_each_other_are_a_line_of_the_tree() -> None:
@@ -323,6 +354,34 @@ def test_what_is_not_known_of_who_had_the_processor_is_told(known: int, *, is_to
     snapshot = dataclasses.replace(snapshot, ops=kept, waits=Waits(1, 1000, (waited,)))
     lines = render.waits(snapshot, Style(0)).splitlines()
     assert any("30 %  who ran meanwhile was not seen" in line for line in lines) == is_told, lines
+
+
+@pytest.mark.parametrize(
+    ("path", "why", "is_told"),
+    [((), "it is short", True), (("poll",), "it is short", False), ((), None, False)],
+)
+def test_why_it_is_not_told_where_others_slept(
+    path: tuple[str, ...], why: str | None, *, is_told: bool
+) -> None:
+    """Once, where somebody slept nobody knows where."""
+    slept = Holder(role=Role.SLEPT, thread="", path=path, cycles=800, ops=1)
+    holder = Holder(role=Role.HELD, thread="keeper", path=(), cycles=850, ops=1, behind=(slept,))
+    waited = WaitedFor(
+        kind=ObjectKind.LOCK,
+        name="store",
+        path=("handle",),
+        cycles=900,
+        ops=1,
+        waits=1,
+        holders=(holder,),
+    )
+    snapshot = samples.snapshot()
+    assert snapshot.ftree is not None
+    kept = dataclasses.replace(ops.of_samples(snapshot.ftree), sees_waits=True, why_no_places=why)
+    snapshot = dataclasses.replace(snapshot, ops=kept, waits=Waits(1, 1000, (waited,)))
+    lines = render.waits(snapshot, Style(0)).splitlines()
+    line = "in which calls they slept is not told: it is short"
+    assert lines.count(line) == is_told, lines
 
 
 def test_lines_of_waits_fit_the_width() -> None:

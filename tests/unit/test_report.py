@@ -12,6 +12,7 @@ import pytest
 
 from darc.app import commands
 from darc.model.errors import DarcError, TargetError, UsageError
+from darc.model.ftree import Cause, Ending, Unclear
 from darc.model.ops import KeptOps, ObjectKind
 from darc.model.part import Part
 from darc.model.snapshot import Snapshot
@@ -431,3 +432,14 @@ def test_every_call_of_f0_counts_once() -> None:
     """It has no siblings with which it was compared."""
     tree = to_json(samples.snapshot())["ftree"]
     assert tree["calls"] == tree["ops"] == 20
+
+
+def test_a_cause_that_may_be_the_debuggers_is_none_for_a_script(tmp_path: Path) -> None:
+    shown = ops.snapshot()
+    ending = Ending(Cause.BLOCKED, 20, unclear=frozenset({Unclear.WHO_HELD}))
+    held = dataclasses.replace(shown.paths[0], ending=ending)
+    doubtful = dataclasses.replace(shown, paths=(held,))
+    with pytest.raises(DarcError, match=r"no root cause of handle is sure: .* held it"):
+        require_root_cause(doubtful, tmp_path / "out.json")
+    assert "darc: possible cause of peak 3" in report(doubtful, Style())
+    assert "root cause found" not in report(doubtful, Style())

@@ -49,7 +49,6 @@ def stored(**parts: Any) -> SavedDescent:
         parameters=shown.parameters,
         status=shown.status,
         profile=shown.profile,
-        peak=None,
         root=shown.ftree,
         modules={},
     )

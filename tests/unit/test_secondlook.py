@@ -80,7 +80,7 @@ def test_a_path_that_goes_no_further_ends_as_before() -> None:
     before, decision = node.end, node.decision
     look = SecondLook({node: [UNTIMED]}, Probes.PAD)
     node.end, node.state, node.decision = Ending(Cause.FUNCTION, 3), NodeState.ANALYSIS, None
-    look.settle(is_cut_short=True)
+    look.close(is_cut_short=True)
     assert (node.end, node.state, node.decision) == (before, NodeState.ROOT_CAUSE, decision)
 
 
@@ -90,7 +90,7 @@ def test_a_path_that_had_not_ended_again_says_so() -> None:
     assert before is not None
     look = SecondLook({node: [UNTIMED]}, Probes.PAD)
     node.end = None
-    look.settle(is_cut_short=True)
+    look.close(is_cut_short=True)
     note = "calls of it that take no pad were still being timed: the time may be theirs"
     assert node.end == dataclasses.replace(before, note=note, unclear=frozenset({Unclear.WHOSE}))
 
@@ -100,7 +100,7 @@ def test_a_path_that_goes_on_ends_below() -> None:
     look = SecondLook({node: [UNTIMED]}, Probes.PAD)
     below = node.add_child(samples.function("plugin_run"), samples.site(50))
     node.end, below.end = None, Ending(Cause.FUNCTION, 19)
-    look.settle(is_cut_short=False)
+    look.close(is_cut_short=False)
     assert (node.end, below.end) == (None, Ending(Cause.FUNCTION, 19))
 
 

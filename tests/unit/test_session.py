@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from darc.analyses.analysis import Analysis
+from darc.analyses.analysis import Analysis, FallsBack
 from darc.analyses.question import About
 from darc.analyses.rootcauses import RootCauses
 from darc.collectors.breakpoints import BreakpointCollector
@@ -113,6 +113,14 @@ def test_what_cannot_be_saved_says_what_keeps_it(assembled: Assemble) -> None:
     bench = Bench(assembled(PLAIN), Anew).install()
     with pytest.raises(UsageError, match="in each run: 'darc report -o FILE' keeps what was found"):
         bench.session.stored()
+
+
+def test_who_goes_on_with_other_probes_says_so() -> None:
+    """No other analysis has what is asked of these alone."""
+    asked = {name for name in vars(FallsBack) if not name.startswith("_")}
+    assert asked == {"why_no_fall_back", "fall_back", "stay"}
+    assert issubclass(RootCauses, FallsBack)
+    assert all(not hasattr(Analysis, name) for name in asked)
 
 
 def test_the_time_is_up(assembled: Assemble, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from darc.model.contrast import Side, contrast
 from darc.model.errors import UsageError
 from darc.model.ftree import Cause, Decision, Ending, Fnode, RootCausePath, Totals
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, OpClass, Sum
+from darc.model.parameters import Probes
 from darc.model.peaks import find_peaks
 from darc.model.shares import (
     SLIGHT,
@@ -430,7 +431,11 @@ def test_what_no_kept_op_tells_of_a_path_its_votes_bound() -> None:
     assert is_minor(voted_for(9))
     assert not is_minor(voted_for(10))
     assert led_there(voted_for(9, ops_kept=True)) is None, "they know better"
-    assert not is_minor(dataclasses.replace(voted_for(9), ops=None)), "none was to be kept"
+    too_late = dataclasses.replace(voted_for(9), ops=None)
+    assert led_there(too_late) == pytest.approx(0.45), "time was up before one was kept"
+    assert is_minor(too_late)
+    by_breakpoints = dataclasses.replace(too_late, probes=Probes.BREAKPOINT)
+    assert not is_minor(by_breakpoints), "none was to be kept"
     by_hand = dataclasses.replace(voted_for(9).parameters, auto=False)
     assert not is_minor(voted_for(9, parameters=by_hand)), "the user has chosen it"
 

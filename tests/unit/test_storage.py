@@ -149,19 +149,23 @@ def sessions(draw: st.DrawFn) -> Stored:
             count=sum(bins.values()),
             total=draw(COUNTS),
         ),
-        peak=draw(
-            st.none()
-            | st.builds(
-                PeakRange,
-                st.none() | st.integers(1, 9),
-                st.just(first),
-                st.none() | st.integers(first, 63),
-            )
-        ),
         root=root,
         modules=draw(st.dictionaries(TEXTS, TEXTS, max_size=3)),
-        search=SearchState(draw(COUNTS), tuple(contests), indirect),
-        slices=tuple(draw(st.lists(BINS, max_size=20))),
+        search=SearchState(
+            draw(COUNTS),
+            tuple(contests),
+            indirect,
+            peak=draw(
+                st.none()
+                | st.builds(
+                    PeakRange,
+                    st.none() | st.integers(1, 9),
+                    st.just(first),
+                    st.none() | st.integers(first, 63),
+                )
+            ),
+            slices=tuple(draw(st.lists(BINS, max_size=20))),
+        ),
         analysis=draw(TEXTS),
         parts=to_parts(kept, waits),
     )
@@ -205,9 +209,9 @@ def test_round_trip(stored: Stored) -> None:
     assert is_same(storage.to_text(again), text)
     assert again.parameters == stored.parameters
     assert again.profile == stored.profile
-    assert again.peak == stored.peak
+    assert again.search.peak == stored.search.peak
     assert again.analysis == stored.analysis
-    assert is_same(again.slices, stored.slices)
+    assert is_same(again.search.slices, stored.search.slices)
     before, now = from_session(stored), from_session(again)
     assert is_same(now.waits, before.waits)
     nodes = list(zip(stored.root.walk(), again.root.walk(), strict=True))
@@ -300,7 +304,11 @@ def test_a_recorded_session_means_what_it_meant() -> None:
         (None, missed.format(spent), {Unclear.HOW_SPENT}),
         (None, missed.format(whose), {Unclear.WHOSE}),
         (None, "a plain note", set()),
-        (Cut.DEPTH, f"nobody saw {spent}; calls: {whose}", set(Unclear)),
+        (
+            Cut.DEPTH,
+            f"nobody saw {spent}; calls: {whose}",
+            {Unclear.HOW_SPENT, Unclear.WHOSE},
+        ),
     ]
     known = sets.from_part(stored.parts[sets.PART])
     assert [why.kind for _, why in known.left_out] == [
@@ -312,7 +320,7 @@ def test_a_recorded_session_means_what_it_meant() -> None:
 
 @pytest.mark.parametrize(("kind", "values"), [
     (Cut, "depth early divides"),
-    (Unclear, "how_spent whose"),
+    (Unclear, "how_spent whose who_held whose_doing"),
     (LeftOutFor, "itself number time user"),
 ])  # fmt: skip
 def test_what_files_have_is_never_called_otherwise(kind: type[Enum], values: str) -> None:

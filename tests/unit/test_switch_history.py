@@ -231,6 +231,81 @@ class TestStops:
         assert AT_ONCE_NS < SOON_NS
 
 
+STOP, LONG = (10 * MS, 48 * MS), (5 * US, 150 * US, 37 * MS, 38 * MS + 80 * US)
+
+
+def served(at: int = STOP[0], *turns: int) -> list[tuple[int, int]]:
+    """When a server is awake for a stop: it tells of that, sleeps while the debugger evaluates a
+    condition, and lets the program go on."""
+    times = turns or LONG
+    return [(at + a, at + b) for a, b in zip(times[::2], times[1::2], strict=True)]
+
+
+class TestServers:
+    """A debugger of two processes, as lldb: that which traces sleeps while the other one thinks."""
+
+    def test_a_stop_in_which_it_sleeps(self) -> None:
+        """As at a watchpoint whose condition does not hold."""
+        assert off(waits(STOP), awake(*served()), by_server=True) == (OffTime(*STOP, STOPPED),)
+
+    def test_a_debugger_of_one_process_does_not_sleep(self) -> None:
+        assert off(waits(STOP), awake(*served())) == (OffTime(*STOP, BLOCKED),)
+
+    def test_it_is_awake_at_both_ends(self) -> None:
+        early, late, twice = LONG[:2], (30 * MS, 38 * MS), (5 * US, 9 * US, 3 * MS, 4 * MS)
+        for turns in (early, late, twice):
+            tracer = awake(*served(STOP[0], *turns))
+            assert off(waits(STOP), tracer, by_server=True) == (OffTime(*STOP, BLOCKED),)
+
+    def test_a_wait_in_which_another_thread_runs_is_none_for_sure(self) -> None:
+        """Signals of the other one's are passed on as it begins and as it ends."""
+        first, last = STOP[0] + 2 * US, STOP[1] - 50 * US
+        records = waits(STOP) + waits(*((t, t + 20 * US) for t in (first, last)), thread=OTHER)
+        tracer = awake(*((t + 3 * US, t + 15 * US) for t in (first, last)))
+        assert off(records, tracer, by_server=True) == (OffTime(*STOP, BLOCKED, is_doubtful=True),)
+
+    def test_who_runs_all_the_time_is_not_stopped(self) -> None:
+        records = [*waits(STOP), Switch(5 * MS, OTHER, False), Switch(60 * MS, OTHER, True)]
+        assert off(records, awake(*served()), by_server=True) == (
+            OffTime(*STOP, BLOCKED, is_doubtful=True),
+        )
+
+    def test_all_threads_stop_with_one(self) -> None:
+        """The other one has hit it, and this one is stopped by the server's signal."""
+        mine = (STOP[0] + 60 * US, STOP[1] + 30 * US)
+        records = waits(STOP, thread=OTHER) + waits(mine)
+        assert off(records, awake(*served()), by_server=True) == (OffTime(*mine, STOPPED),)
+
+    def test_a_sleep_that_such_a_stop_ends_was_one(self) -> None:
+        """The signal wakes the thread, which stops then."""
+        sleep, stop = (1 * MS, STOP[0] + 40 * US), (STOP[0] + 50 * US, STOP[1] + 30 * US)
+        records = waits(STOP, thread=OTHER) + waits(sleep, stop)
+        found = off(records, awake(*served()), by_server=True)
+        assert [(one.reason, one.is_doubtful) for one in found] == [
+            (BLOCKED, False),
+            (STOPPED, False),
+        ]
+
+    def test_a_step_behind_a_stop(self) -> None:
+        """Over a breakpoint: the server has not slept since it let the thread make that."""
+        step = (STOP[1] + 30 * US, STOP[1] + 9 * MS)
+        tracer = awake(*served(), *served(step[0], 2 * MS, 3 * MS, 8 * MS, 9 * MS))
+        found = off(waits(STOP, step), tracer, by_server=True)
+        assert [one.reason for one in found] == [STOPPED, STOPPED]
+
+    def test_a_wait_that_begins_while_it_is_awake_for_something_else_is_doubtful(self) -> None:
+        """As where the user's Ctrl-C ends it."""
+        tracer = awake((STOP[0] - 50 * US, STOP[0] + 20 * US), (STOP[1] - 9 * US, 60 * MS))
+        assert off(waits(STOP), tracer, by_server=True) == (
+            OffTime(*STOP, BLOCKED, is_doubtful=True),
+        )
+
+    def test_who_ends_a_wait_is_believed(self) -> None:
+        ends = [Woken(STOP[1] - 10 * US, False)]
+        found = off(waits(STOP), awake(*served()), by_server=True, wakings=ends)
+        assert found == (OffTime(*STOP, BLOCKED),)
+
+
 class TestQuota:
     def test_the_longest_waits_are_the_quotas(self) -> None:
         ready = [Interval(10 * MS, 11 * MS), Interval(20 * MS, 80 * MS)]

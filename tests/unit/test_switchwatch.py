@@ -22,12 +22,14 @@ def test_it_watches_from_the_beginning_to_the_end() -> None:
     switches = SwitchWatch(lambda: watch)
     switches.drain()
     assert not switches.is_watching
+    switches.watch_places()
     switches.begin()
     switches.begin()
     switches.goes_on()
     switches.drain()
+    switches.watch_places()
     switches.end()
-    assert watch.told == ["stands", "goes on", "drain", "close"]
+    assert watch.told == ["stands", "goes on", "drain", "places", "close"]
     assert switches.off(TID, 1000, 1900) == _OFF  # what was seen can still be asked for
 
 
@@ -41,6 +43,7 @@ def test_ops_have_what_was_seen_of_their_threads() -> None:
     found = switches.watched(kept)
     assert [op.off for op in found.kept.ops] == [_OFF.off, None]
     assert (found.unwatched, found.kept.why_no_wakers) == (1, "nobody looked")
+    assert found.kept.why_no_places == "there was no room"
 
 
 def test_threads_that_are_in_no_op_have_names() -> None:

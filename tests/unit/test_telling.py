@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -148,3 +149,10 @@ def test_a_signal_that_the_program_handles_is_told_once() -> None:
     (told,) = user.said
     assert told.startswith("darc: handle is not done: SIGUSR1, which the program has a handler for")
     assert "'handle SIGUSR1 nostop'" in told
+
+
+def test_how_far_a_descent_is_is_told_of_a_descent_alone() -> None:
+    """Another analysis that searches has no level, though it may have a peak."""
+    searching = dataclasses.replace(samples.snapshot(), status=Status.SEARCHING)
+    assert "level" in status(searching, Style(100))
+    assert "level" not in status(dataclasses.replace(searching, level=None), Style(100))

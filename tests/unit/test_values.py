@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from darc.model.domains import PEAK
 from darc.model.errors import UsageError
 from darc.model.setdiff import Method
-from darc.model.values import Kind, count, duration, fraction, one_of, one_of_enum
+from darc.model.values import Kind, count, duration, fraction, named, one_of_enum
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,7 @@ from darc.model.values import Kind, count, duration, fraction, one_of, one_of_en
         (fraction(), "1", 1.0),
         (fraction(), "25%", 0.25),
         (fraction(0.01, in_percent=True), "12.5%", 0.125),
-        (one_of("a", "b"), "b", "b"),
+        (named({"a": 1, "b": 2}), "b", 2),
         (one_of_enum(Method), "chi2", Method.CHI2),
     ],
 )
@@ -46,7 +47,7 @@ def test_a_text_stands_for_a_value(kind: Kind[object], text: str, value: object)
         (fraction(), "%"),
         (fraction(0.01, in_percent=True), "1"),
         (fraction(0.01, in_percent=True), "0.5%"),
-        (one_of("a", "b"), "c"),
+        (named({"a": 1, "b": 2}), "c"),
         (one_of_enum(Method), "CHI2"),
     ],
 )
@@ -58,6 +59,11 @@ def test_a_text_that_stands_for_none_is_refused_with_what_to_type(
     told = f"--of: '{text}' is not {kind.valid}; type for example '--of {kind.example}'"
     assert str(error.value) == told
     kind.read(kind.example, "--of")
+
+
+def test_what_there_is_more_to_say_of_stands_behind_what_it_was_typed_for() -> None:
+    with pytest.raises(UsageError, match=r"^--of: there is no peak 0; peaks are numbered from 1"):
+        PEAK.read("0", "--of")
 
 
 def test_an_argument_is_refused_with_what_stands_before_it() -> None:

@@ -35,6 +35,9 @@ def asleep(start: int, end: int) -> Off:
 class Names:
     """Of nobody but those who say it themselves."""
 
+    def place(self, stack: Stack) -> tuple[str, ...]:
+        return self.path(stack, None)
+
     def path(self, stack: Stack, within: str | None) -> tuple[str, ...]:
         return ("try_to_wake_up", "wake_up_q", "up_write", "grow")
 
@@ -237,6 +240,9 @@ def test_a_thread_that_was_woken_may_wait_for_whoever_has_its_processor() -> Non
 class Callers(Names):
     """A stack's pointer says who stands there."""
 
+    def place(self, stack: Stack) -> tuple[str, ...]:
+        return self.path(stack, None)
+
     def path(self, stack: Stack, within: str | None) -> tuple[str, ...]:
         return (("flush", "handle"), ("serve",), ("other", "handle"))[stack.pointer]
 
@@ -283,10 +289,11 @@ def chain_of(one: Op, others: Mapping[int, OffTimes]) -> list[tuple[int, int]]:
         return known and replace(known, off=tuple(replace(o, start=start) for o in known.off))
 
     part, found = waits_and_sleeps_of(one, off_of)[0].parts[0], []
-    while part.behind:
-        (slept,) = part.behind
-        assert slept.role is Role.SLEPT
-        (part,) = slept.behind
+    while slept := [one for one in part.behind if one.role is Role.SLEPT and one.behind]:
+        assert len(slept) == 1
+        (part,) = slept[0].behind
+        if part.role is not Role.WOKE:
+            break
         assert part.by is not None
         found.append((part.by.thread, part.end - part.start))
     return found
@@ -303,6 +310,26 @@ def test_whom_the_holder_of_a_lock_waited_for_itself() -> None:
     timer = OffTimes((asleep(MS, 9 * MS),), wakers=(woken(9 * MS, By.INTERRUPT),))
     shortly = OffTimes((asleep(MS, 5 * MS),), wakers=(woken(5 * MS, thread=9),))
     unknown = OffTimes((asleep(MS, 9 * MS),), wakers=None)
-    for known in (timer, shortly, unknown):
+    assert chain_of(one, {8: shortly}) == [(9, 3 * MS)], "also where that is the smaller part"
+    for known in (timer, unknown):
         assert chain_of(one, {8: known}) == []
     assert chain_of(one, {}) == []
+
+
+def lived(known: OffTimes | None) -> list[tuple[Role, int, int]]:
+    """What the holder of a lock did from 2 to 10 ms: parts, and from when to when in ms."""
+    one = process_op(*held(2 * MS, 10 * MS, by=8), wakers=(), off=(asleep(2 * MS, 10 * MS),))
+    part = waits_and_sleeps_of(one, lambda thread, start, end: known)[0].parts[0]
+    return [(p.role, p.start // MS, p.end // MS) for p in part.behind]
+
+
+def test_what_the_holder_of_a_lock_did_itself() -> None:
+    lost = Off(8 * MS, 9 * MS, OffReason.UNKNOWN)
+    ready = Off(7 * MS, 8 * MS, OffReason.READY)
+    assert lived(OffTimes((asleep(2 * MS, 6 * MS), ready, lost))) == [
+        *((Role.SLEPT, 2, 6), (Role.DID, 6, 7), (Role.READY, 7, 8)),
+        *((Role.UNKNOWN, 8, 9), (Role.DID, 9, 10)),
+    ], "also where nobody tells who woke it"
+    disk = OffTimes((asleep(2 * MS, 9 * MS),), wakers=(woken(8 * MS, By.INTERRUPT),))
+    assert lived(disk) == [(Role.SLEPT, 2, 8), (Role.READY, 8, 9), (Role.DID, 9, 10)]
+    assert lived(None) == [(Role.UNKNOWN, 2, 10)], "it was not watched"

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from darc.analyses import walk
+from darc.analyses import walk, walkwindow
 from darc.analyses.analysis import Subject
 from darc.analyses.walkpace import Pace
 from darc.collectors.walk_collector import WalkCollector
@@ -137,7 +137,7 @@ def test_a_walk_stops_the_program_as_rarely_as_its_stops_are_long(
     """Where it looks at what indirect calls lead to, and in the windows."""
     world, now = make(), [100.0]
     monkeypatch.setattr(walk, "Pace", lambda: Pace(lambda: now[0]))
-    monkeypatch.setattr(walk, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(walkwindow, "time", SimpleNamespace(monotonic=lambda: now[0]))
     collector = Collector()
     subject = _subject(world, collector)
     walking = walk.CallWalk(subject, seconds=2.0, goes_below=True)

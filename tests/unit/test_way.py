@@ -32,12 +32,10 @@ class Place:
     def is_python(self) -> bool:
         return self.file.endswith(".py")
 
-    @functools.cached_property
+    @property
     def words(self) -> frozenset[str]:
         """What stands in its definition, but for its own name. Fails where it is not defined."""
-        source = (ROOT / self.file).read_text()
-        found = _python(source, self.name) if self.is_python else _agent(source, self.name)
-        return frozenset(found)
+        return _words(self.file, self.name, self.is_python)
 
     def leads_to(self, other: Place) -> bool:
         """Whether it names ``other``. Python knows the agent's stubs by their fields of ``Stubs``;
@@ -47,6 +45,13 @@ class Place:
         return other.called.startswith("darc_stub_") and (
             other.called.replace("darc_stub_", "stubs.") in self.words
         )
+
+
+@functools.cache
+def _words(file: str, name: str, is_python: bool) -> frozenset[str]:
+    """Of a place in the tree: once for all tests, which name the same ones."""
+    source = (ROOT / file).read_text()
+    return frozenset(_python(source, name) if is_python else _agent(source, name))
 
 
 def _python(source: str, name: str) -> Iterator[str]:

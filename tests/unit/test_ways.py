@@ -15,7 +15,14 @@ from darc.collectors.manyduties import TimesSets, Walks
 from darc.collectors.pad_collector import PadCollector
 from darc.collectors.set_collector import SetCollector
 from darc.collectors.walk_collector import WalkCollector
-from darc.collectors.ways import WAYS, kind_for_the_rest, only_by, way_instead, ways_of
+from darc.collectors.ways import (
+    WAYS,
+    kind_for_the_rest,
+    only_by,
+    told_of_other,
+    way_instead,
+    ways_of,
+)
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import UnsupportedError
 from darc.model.parameters import Probes
@@ -94,6 +101,14 @@ def test_what_is_debugged_need_not_know_pads() -> None:
     assert why is not None
     found = way_instead(PADS, [BREAKPOINTS], why=why, debuggee=debuggee(), spec="serve")
     assert found == (BREAKPOINTS, "no pads, but breakpoints: there can be none in what is debugged")
+
+
+def test_what_can_time_a_function_that_takes_no_pad_is_told_with_its_price() -> None:
+    told = "; '--probes breakpoint' can, but stops the program at every call"
+    assert told_of_other(Probes.PAD, debuggee()) == told
+    harm = told_of_other(Probes.PAD, debuggee("they would stop a machine"))
+    assert harm == f"{told}, and they would stop a machine"
+    assert not told_of_other(Probes.BREAKPOINT, debuggee()), "nothing does"
 
 
 def test_not_where_they_do_harm() -> None:

@@ -160,6 +160,9 @@ def test_waits_without_room_are_for_what_those_like_them_were_for() -> None:
 
 
 class Nameless:
+    def place(self, stack: Stack) -> tuple[str, ...]:
+        return self.path(stack, None)
+
     def path(self, stack: Stack, within: str | None) -> tuple[str, ...]:
         return ()
 

@@ -41,7 +41,7 @@ def test_why_it_is_not_known_what_they_waited_for(
         installer=SimpleNamespace(guards=guards),  # type: ignore[arg-type]
         reader=SimpleNamespace(ops=lambda *_: KeptOps(10**9)),  # type: ignore[arg-type]
         note=print,
-        holds=bool,
+        foothold=None,  # type: ignore[arg-type]
         f0="f0",
     )
     if is_watched:

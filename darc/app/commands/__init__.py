@@ -2,8 +2,8 @@
 
 A debugger package makes one shim for each of :data:`COMMANDS` and one for the prefix, and hands
 the rest of the line to :func:`run`, :func:`complete` and :func:`help_text`. The same holds for
-``set darc`` and ``show darc`` with :func:`set_parameter`, :func:`show_parameter` and
-:func:`parameter_help`.
+``set darc`` and ``show darc`` with :func:`set_parameter`, :func:`show`, :func:`show_parameter`
+and :func:`parameter_help`.
 
 Asks the application through :class:`Actions` alone, and reads files that are named.
 Touches no program, session or debugger, and prints nothing: texts go out by ``Actions.emit``.
@@ -16,11 +16,21 @@ from darc.app.commands.completion import complete, completes_files
 from darc.app.commands.dispatch import run
 from darc.app.commands.registry import COMMANDS, find_command
 from darc.app.commands.report import REPORT_OPTIONS
-from darc.app.commands.texts import help_text, parameter_help, set_parameter, show_parameter
+from darc.app.commands.texts import (
+    SET_HELP,
+    SHOW_HELP,
+    help_text,
+    parameter_help,
+    set_parameter,
+    show,
+    show_parameter,
+)
 
 __all__ = [
     "COMMANDS",
     "REPORT_OPTIONS",
+    "SET_HELP",
+    "SHOW_HELP",
     "Actions",
     "Command",
     "complete",
@@ -30,5 +40,6 @@ __all__ = [
     "parameter_help",
     "run",
     "set_parameter",
+    "show",
     "show_parameter",
 ]

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
 from darc.app.commands.command import Actions, Option, Parsed
-from darc.app.options import START_OPTIONS, Typed, parse_start_options
-from darc.app.parameters import Parameter
+from darc.app.options import START_OPTIONS, Typed
+from darc.app.parameters import Parameter, by_field
+from darc.model.errors import DarcError, UsageError
 from darc.model.parameters import Parameters
+from darc.model.snapshot import Snapshot
 
 
 def parse_function(typed: Typed) -> Parsed:
-    """The parser of a command that takes a function, and options that :func:`search_options` has
-    made. Raises :class:`~darc.model.errors.UsageError`."""
-    function, overrides = parse_start_options(typed)
-    return Parsed((function,), overrides)
+    """The parser of a command that takes one function, whose name may hold spaces inside quotes,
+    ``()`` or ``<>``. Raises :class:`UsageError`: it is missing, or there are two."""
+    names = typed.words
+    if not names:
+        raise UsageError(f"{typed.command} needs a function: {typed.usage}")
+    if len(names) > 1:
+        raise UsageError(
+            f"{typed.command} takes one function, not '{names[0]}' and '{names[1]}'; "
+            "put quotes around a name that holds spaces"
+        )
+    return Parsed(names)
 
 
 def parameters_of(
@@ -23,12 +33,10 @@ def parameters_of(
 ) -> Parameters:
     """What is set of the ``taken`` options, with what was typed of them, and what ``set darc``
     alone has. The other options are at their defaults, whatever ``set darc`` says: they mean
-    nothing to such a command. Of what was typed the command's own options are no parameters."""
-    fields = {one.field for one in taken.values()}
-    others = {one.field for one in START_OPTIONS.values()} - fields
-    typed = {field: value for field, value in parsed.options.items() if field in fields}
-    unset = {field: getattr(Parameters(), field) for field in others}
-    return app.parameters.overridden({**unset, **typed})
+    nothing to such a command."""
+    others = (one for option, one in START_OPTIONS.items() if option not in taken)
+    unset = {one.field: one.default for one in others}
+    return app.parameters.overridden({**unset, **by_field(parsed.overrides)})
 
 
 def search_options(
@@ -39,6 +47,8 @@ def search_options(
     """The options of ``darc start``, or those of them that are ``taken``
     (:func:`~darc.app.options.options_of`); ``default`` tells what holds for a parameter that is not
     given. ``docs`` say what an option means to a command to which it is something else."""
+    unknown = set(docs) - set(taken)
+    assert not unknown, f"what is said of {unknown} is of no option here"
     return tuple(
         Option(
             name,
@@ -46,9 +56,23 @@ def search_options(
             docs.get(name, parameter.doc),
             parameter.kind,
             default=default(parameter),
+            complete=None
+            if parameter.values_in is None
+            else partial(known_now, parameter.values_in),
+            overrides=parameter,
         )
         for name, parameter in taken.items()
     )
+
+
+def known_now(
+    values: Callable[[Snapshot], list[str]], app: Actions, _prefix: str = ""
+) -> list[str]:
+    """The ``values`` that are there in what is known now, for completion."""
+    try:
+        return values(app.snapshot(lines=False))
+    except DarcError:  # nothing is
+        return []
 
 
 def functions(app: Actions, prefix: str) -> list[str]:

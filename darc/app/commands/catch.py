@@ -7,8 +7,9 @@ from functools import partial
 from darc.analyses.catching import LEAST_SECONDS, Catcher
 from darc.app.commands.analysing import functions
 from darc.app.commands.command import Actions, Command, Option, Parsed, Value
+from darc.app.commands.peak import peaks
 from darc.app.finding import Request
-from darc.app.options import Typed
+from darc.app.options import START_OPTIONS, Typed
 from darc.model.catching import Catching
 from darc.model.domains import PEAK
 from darc.model.errors import UsageError
@@ -18,7 +19,13 @@ from darc.model.snapshot import Snapshot
 from darc.model.values import duration
 
 _PEAK = Option(
-    "--peak", "P", "As long as the calls of this peak take.", PEAK, default="the chosen one"
+    "--peak",
+    "P",
+    "As long as the calls of this peak take.",
+    PEAK,
+    default="the chosen one",
+    complete=peaks,
+    unlike=START_OPTIONS["--peak"],  # which is looked for, and may be none
 )
 _ABOVE = Option(
     "--above",

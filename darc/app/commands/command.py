@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from darc.app.finding import Request
-from darc.app.options import Typed, split_line, split_options
+from darc.app.options import START_OPTIONS, Typed, split_line, split_options
+from darc.app.parameters import Parameter
 from darc.app.pursuit import Pursuit
 from darc.code.lookup import Lookup
 from darc.model.contexts import Context
@@ -92,24 +93,29 @@ class Parsed:
     """What was typed of a request: a command line that is of the right form."""
 
     arguments: tuple[str, ...] = ()
-    options: Mapping[str, object] = field(default_factory=dict)
-    """By the fields of :class:`Parameters`, and a command's own by its :class:`Value`."""
+    """The words as they were typed."""
+    own: Mapping[Value[Any], object] = field(default_factory=dict)
+    """What the command's parser has made of its own options, and of whatever else its action is to
+    have from it."""
+    overrides: Mapping[Parameter, object] = field(default_factory=dict)
+    """What was typed of parameters, for this command alone. No parser makes it: the command reads
+    it by its options (:attr:`Option.overrides`)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Value(Generic[_Value]):
-    """One of the :attr:`Parsed.options` of a command, by its ``name`` there: the parser puts it,
-    the action has it with its type."""
+    """One of the values of :attr:`Parsed.own`: a command's parser puts it there, its action has it
+    with its type. Two are two, also where they have one ``name``, which is for who looks at it."""
 
     name: str
 
-    def put(self, value: _Value) -> dict[str, object]:
-        """It, as one of these options."""
-        return {self.name: value}
+    def put(self, value: _Value) -> dict[Value[Any], object]:
+        """It, as one of these values."""
+        return {self: value}
 
     def of(self, parsed: Parsed) -> _Value:
         """What :meth:`put` has put there."""
-        return cast(_Value, parsed.options[self.name])
+        return cast(_Value, parsed.own[self])
 
 
 def path_of(file: str) -> Path:
@@ -143,6 +149,18 @@ class Option(Generic[_Value_co]):
     default: str = ""
     """What help tells of a command without it: the text of a value, where :meth:`value_in` is to
     read it."""
+    complete: Callable[[Actions, str], list[str]] | None = None
+    """What completion offers for its value before the words of its kind, by what is typed of it
+    already, as :attr:`Command.complete_argument`; of a :data:`FILE` it offers files."""
+    overrides: Parameter | None = None
+    """The parameter that it gives a value to, for this command; ``None``: it is one of the
+    command's own."""
+    unlike: Parameter | None = None
+    """Of one of the command's own: the parameter whose option has the same name and means something
+    else, where there is one. Who takes that name says so."""
+
+    def __post_init__(self) -> None:
+        assert self.overrides is None or self.unlike is None, f"{self.name} is not its own"
 
     @property
     def help(self) -> str:
@@ -159,6 +177,12 @@ class Option(Generic[_Value_co]):
     def is_file(self) -> bool:
         """Whether it takes the name of a file."""
         return self.kind is FILE
+
+    def completions(self, app: Actions, prefix: str) -> list[str]:
+        """What ``prefix`` and what else may be typed for its value, as far as that can be listed.
+        May raise :class:`DarcError`."""
+        known = [] if self.complete is None else self.complete(app, prefix)
+        return [*known, *(word for word in self.kind.words if word not in known)]
 
     def typed_in(self, typed: Typed) -> _Value_co | None:
         """The value that was typed; ``None``: it was not. Raises :class:`UsageError`."""
@@ -180,7 +204,8 @@ class Command:
     details: str
     examples: tuple[tuple[str, str], ...]
     parse: Callable[[Typed], Parsed]
-    """Makes sense of what was typed; options that it does not have were refused before. Raises
+    """Makes sense of what was typed: of its arguments and its own options. Those that it does not
+    have were refused before, and those that override parameters read. Raises
     :class:`UsageError`."""
     action: Callable[[Actions, Parsed], None]
     options: tuple[Option[object], ...] = ()
@@ -205,6 +230,19 @@ class Command:
 
     def __post_init__(self) -> None:
         assert self.begins or not (self.saves or self.goes_on), f"darc {self.name} does not begin"
+        assert not (wrong := self._clashes()), f"darc {self.name}: {'; '.join(wrong)}"
+
+    def _clashes(self) -> list[str]:
+        """What is wrong with the names of its options: each means one thing."""
+        names = [option.name for option in self.options]
+        wrong = [f"{name} is there twice" for name in sorted(set(names)) if names.count(name) > 1]
+        for option in self.options:
+            meant = option.overrides or option.unlike
+            if meant is not START_OPTIONS.get(option.name):
+                wrong.append(f"{option.name} and a parameter: say whether it overrides that")
+            if option.unlike is not None and self.goes_on is not None:
+                wrong.append(f"{option.name} is the parameter's behind 'darc resume'")
+        return wrong
 
     def split(self, words: Iterable[str]) -> Typed:
         """Words, taken apart by its options. Raises :class:`UsageError`: it has no such option, or
@@ -215,7 +253,16 @@ class Command:
 
     def read(self, argline: str) -> Parsed:
         """What was typed behind it. Raises :class:`UsageError`."""
-        return self.parse(self.split(split_line(argline)))
+        return self.parsed(self.split(split_line(argline)))
+
+    def parsed(self, typed: Typed) -> Parsed:
+        """What was typed, with what of it overrides parameters. Raises :class:`UsageError`."""
+        parameters = {option.name: option.overrides for option in self.options}
+        given = ((parameters[name], text) for name, text in typed.options)
+        overrides = {one: one.read(text) for one, text in given if one is not None}
+        made = self.parse(typed)
+        assert not made.overrides, f"darc {self.name} reads parameters by itself"
+        return replace(made, overrides=overrides)
 
 
 def no_arguments(typed: Typed) -> Parsed:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from darc.app.commands.command import Actions, Command, Option
+from darc.app.commands.command import Actions, Command
 from darc.app.commands.filenames import files
-from darc.app.commands.peak import peaks
 from darc.app.commands.registry import COMMANDS
-from darc.app.parameters import find_parameter
 from darc.model.errors import DarcError
-from darc.model.peaks import LAST_PEAK
 from darc.views.words import LOG_NAME_WIDTH, printable
 
 
@@ -74,10 +71,10 @@ def _last_word(argline: str) -> tuple[list[str], str]:
 def _candidates(app: Actions, command: Command, before: Sequence[str], typed: str) -> list[str]:
     options = {option.name: option for option in command.options}
     if before and before[-1] in options:
-        return _values(app, options[before[-1]])
-    name, equals, _ = typed.partition("=")
+        return options[before[-1]].completions(app, typed)
+    name, equals, text = typed.partition("=")
     if equals and name in options:
-        return [f"{name}={value}" for value in _values(app, options[name])]
+        return [f"{name}={value}" for value in options[name].completions(app, text)]
     if typed.startswith("-"):
         return [option for option in options if option not in before]
     if command.complete_argument is None or (command.takes_one and _has_argument(command, before)):
@@ -93,9 +90,3 @@ def _has_argument(command: Command, before: Sequence[str]) -> bool:
         return bool(command.split(before).words)
     except DarcError:
         return False
-
-
-def _values(app: Actions, option: Option[object]) -> list[str]:
-    if option.name == find_parameter("peak").option:
-        return [*peaks(app), *(word for word in option.kind.words if word != LAST_PEAK)]
-    return list(option.kind.words)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from darc.analyses.rootcauses import RootCauses
+from darc.app.commands.analysing import known_now
 from darc.app.commands.command import Actions, Command, Parsed
 from darc.app.options import Typed
-from darc.app.parameters import find_parameter
-from darc.model.errors import DarcError, UsageError
+from darc.app.parameters import find_parameter, peaks_in
+from darc.model.errors import UsageError
 from darc.model.ftree import NodeState
 from darc.model.peaks import LAST_PEAK
 from darc.session.session import Session
@@ -17,7 +18,7 @@ def _parse_peak(typed: Typed) -> Parsed:
     if not words:
         raise UsageError("darc peak needs a peak: N, last, bins as 17-19, '>4ms' or p99")
     try:
-        value = find_parameter("peak").read("".join(words))  # "> 4ms"
+        value = find_parameter("peak").kind.read("".join(words), "darc peak")  # "> 4ms"
     except UsageError:
         if len(words) == 1:
             raise
@@ -70,11 +71,7 @@ def _search_of(session: Session, name: str) -> RootCauses:
 
 def peaks(app: Actions, _prefix: str = "") -> list[str]:
     """What ``darc peak`` may take now."""
-    try:
-        peaks = app.snapshot().peaks
-    except DarcError:
-        peaks = ()
-    return [*(str(peak.number) for peak in peaks), LAST_PEAK]
+    return [*known_now(peaks_in, app), LAST_PEAK]
 
 
 def _fnodes(app: Actions, _prefix: str) -> list[str]:

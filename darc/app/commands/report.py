@@ -35,6 +35,9 @@ def _no_root_cause(snapshot: Snapshot) -> str | None:
         return f"no root cause of {snapshot.function} was found: {snapshot.status.value}"
     if is_minor(snapshot):
         return f"no root cause of most of the time of {snapshot.function}'s slow calls was found"
+    if not any(path.is_sure for path in snapshot.paths):
+        why = dict.fromkeys(one.text for path in snapshot.paths for one in path.doubts)
+        return f"no root cause of {snapshot.function} is sure: {'; '.join(why)}"
     return None
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from darc.app.commands.analysing import search_options
 from darc.app.commands.command import Actions, Command, Option, Parsed, Value, one_file
-from darc.app.options import START_OPTIONS, Typed, parse_overrides
-from darc.app.parameters import PROBES_MEAN, Parameter
+from darc.app.options import Typed
+from darc.app.parameters import PROBES_MEAN, Parameter, by_field
 from darc.model.errors import FormatError, UsageError
 from darc.saved import refit, storage
 from darc.saved.checked import DamagedFileError, short_key
@@ -89,7 +89,7 @@ def resume_of(commands: Iterable[Command]) -> Command:
         if command.goes_on is None:
             continue
         for option in command.options:
-            if option.name not in START_OPTIONS:
+            if option.overrides is None:
                 own.setdefault(option.name, []).append(option)
             options.setdefault(option.name, _as_kept(option, command))
     return Command(
@@ -132,7 +132,6 @@ def _parse(own: Mapping[str, Iterable[Option[object]]], typed: Typed) -> Parsed:
     """What the options mean is for the command to say that had begun the session. What is a value
     of none is told of before a file is read: those of ``darc start`` mean the same to each, the
     others are ``own`` ones, of one command or several."""
-    parse_overrides(typed)
     for name, text in typed.options:
         _check(own.get(name, ()), text)
     return Parsed((), {**_FILE.put(one_file(typed)), **_TYPED.put(typed)})
@@ -157,8 +156,7 @@ def _resume(known: Mapping[str, Command], app: Actions, parsed: Parsed) -> None:
     stored = storage.read_file(file)
     command = _beginner(known, stored, file)
     again = _typed_again(command, stored, typed, file)
-    fields = {one.field for one in START_OPTIONS.values()}
-    overrides = {field: value for field, value in again.options.items() if field in fields}
+    overrides = by_field(again.overrides)
     refit.check_overrides(stored, overrides)
     parameters = refit.new_parameters(stored, overrides)
     assert command.goes_on is not None
@@ -188,4 +186,4 @@ def _typed_again(command: Command, stored: Stored, typed: Typed, file: Path) -> 
     for name, _ in typed.options:
         if name not in has:
             raise UsageError(f"{file} is of 'darc {command.name}', which has no option '{name}'")
-    return command.parse(replace(typed, words=(stored.spec,)))
+    return command.parsed(replace(typed, words=(stored.spec,)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from darc.analyses.rootcauses import RootCauses
 from darc.app.commands.analysing import functions, parameters_of, parse_function, search_options
@@ -63,8 +63,9 @@ def _row_of(shown: Snapshot, number: int) -> FunctionProfile | None:
 
 def as_profiled(parameters: Parameters, row: FunctionProfile) -> Parameters:
     """These, for the function of a row: where its profile has several peaks, or one with a tail,
-    the number of one, or ``last``, means that one of these; and where nobody says after how many
-    calls to look for it, it is after as many as show it, as far as the row tells.
+    the number of one, or ``last``, means that one of these, or the last of those that it turns out
+    to be; and where nobody says after how many calls to look for it, it is after as many as show
+    it, as far as the row tells.
 
     Raises:
         UsageError: the row has no such peak.
@@ -73,7 +74,6 @@ def as_profiled(parameters: Parameters, row: FunctionProfile) -> Parameters:
     peak = None if spec is None else choose_peak(spec, profile)
     if len(peaks) < 2 and (peak is None or not 0 < peak.calls_in(profile.bins) < profile.count):
         return parameters  # that has nothing of its own
-    changes: dict[str, Any] = {}
     calls = min(peak.count for peak in peaks)
     if spec is not None:
         if peak is None:
@@ -82,11 +82,13 @@ def as_profiled(parameters: Parameters, row: FunctionProfile) -> Parameters:
         if peak.number is not None or spec == LAST_PEAK:
             each, last = parameters.resolution, peak.last_bin
             end = OCTAVES * each if last is None else (last + 1) * each - 1
-            changes["peak"] = f"{peak.first_bin * each}-{end}"
+            which = f"{LAST_PEAK} of " if spec == LAST_PEAK else ""
+            parameters = replace(parameters, peak=f"{which}{peak.first_bin * each}-{end}")
     if parameters.start_ops is None and parameters.start_time is None:
         part = min(1.0, _TO_SEE / max(calls, 1))
-        changes["start_ops"] = max(AUTO_START_OPS, math.ceil(profile.count * part))
-    return parameters.overridden(changes)
+        start_ops = max(AUTO_START_OPS, math.ceil(profile.count * part))
+        parameters = replace(parameters, start_ops=start_ops)
+    return parameters
 
 
 def _numbered(shown: Snapshot | None, number: int) -> Function:

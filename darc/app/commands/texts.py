@@ -10,6 +10,12 @@ from darc.app.commands.registry import COMMANDS, find_command
 from darc.app.parameters import PARAMETERS, find_parameter
 from darc.views.words import Shown, message
 
+SET_HELP = "Set darc's parameters, for every 'darc start' to come."
+"""Of ``set darc``,"""
+
+SHOW_HELP = "Show darc's parameters."
+"""and of ``show darc``."""
+
 
 def help_text(name: str) -> str:
     """The long help of a command, which ends in examples; ``""`` is that of ``darc`` itself."""
@@ -26,7 +32,6 @@ def help_text(name: str) -> str:
 
 def set_parameter(app: Actions, name: str, text: str) -> None:
     """``set darc NAME TEXT``. Raises :class:`UsageError`."""
-    find_parameter(name).read(text, is_set=True)
     app.set_parameter(name, text)
 
 
@@ -35,6 +40,11 @@ def show_parameter(app: Actions, name: str = "") -> Shown:
     shown = [find_parameter(name)] if name else PARAMETERS
     texts = ((parameter.name, parameter.text_in(app.parameters)) for parameter in shown)
     return Shown("\n".join(message(f"darc {name}: {text}") for name, text in texts))
+
+
+def show(app: Actions, argument: str) -> None:
+    """``show darc ARGUMENT``. Raises :class:`UsageError`."""
+    app.emit(show_parameter(app, argument.strip()))
 
 
 def parameter_help(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from darc.app.commands.command import FILE, Actions, Option, Parsed, Value, style_of
 from darc.app.options import Typed
@@ -25,9 +26,9 @@ _FILE: Value[Path | None] = Value("file")
 VIEW_OPTIONS = (_FORMAT, FILE_OPTION)
 
 
-def view_options_in(typed: Typed) -> dict[str, object]:
-    """``format`` and ``file``, for :func:`write`, by what was typed of :data:`VIEW_OPTIONS`. Raises
-    :class:`UsageError`."""
+def view_options_in(typed: Typed) -> dict[Value[Any], object]:
+    """What :func:`write` looks for in :attr:`Parsed.own`, by what was typed of
+    :data:`VIEW_OPTIONS`. Raises :class:`UsageError`."""
     file = FILE_OPTION.typed_in(typed)
     form = _FORMAT.typed_in(typed) or ViewFormat.of_file(file)
     return {**_FORM.put(form), **_FILE.put(file)}

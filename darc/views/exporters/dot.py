@@ -13,7 +13,7 @@ from darc.model.snapshot import Snapshot
 from darc.model.waits import Holder, Role, Waits
 from darc.views.exporters.exporter import Exporter
 from darc.views.style import Style
-from darc.views.waitsview import holder_text, kind_text
+from darc.views.waitsview import holder_text, kind_behind, kind_text
 from darc.views.words import Shown
 
 
@@ -48,6 +48,7 @@ def _edges(waits: Waits, name: Callable[[str], str]) -> Iterator[str]:
 def _behind(
     who: str, holder: Holder, kind: ObjectKind, whole: int, name: Callable[[str], str]
 ) -> Iterator[str]:
+    kind = kind_behind(holder, kind)
     for place, one in enumerate(holder.behind, start=1):
         inner = f"{who}_{place}"
         yield f"  {inner} [label={_quoted(holder_text(one, kind, name))}];"

@@ -70,7 +70,8 @@ def _calls_and_peak(snapshot: Snapshot) -> list[str]:
             parts.append(f"waits for {calls_text(snapshot.needed)} in {peak_name(snapshot.peak)}")
         else:
             parts.append(f"{peak_name(snapshot.peak)} {snapshot.collected}/{snapshot.needed}")
-        parts.append(f"level {snapshot.level}")
+        if snapshot.level is not None:
+            parts.append(f"level {snapshot.level}")
     elif snapshot.collected is None and (wanted := wanted_text(snapshot, snapshot.needed)):
         parts.append(f"waits for {wanted}")
     return parts

@@ -22,7 +22,7 @@ def status(snapshot: Snapshot, style: Style) -> Shown:
         return write(lines_of_part, style)
     lines = [Text(f"darc: {style.name(snapshot.function)}: {status_text(snapshot)}", "bold")]
     lines.append(Text(f"  {seen_text(snapshot, style)}"))
-    if snapshot.status is Status.SEARCHING:
+    if snapshot.status is Status.SEARCHING and snapshot.level is not None:
         lines.append(
             Text(
                 f"  level {snapshot.level}: {snapshot.collected} of {snapshot.needed} calls "

@@ -7,7 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from darc.model.functionset import FunctionSet, making_text
-from darc.model.hints import CallsAnother, Comes, Hint, Tick, hints
+from darc.model.hints import CallsAnother, Comes, Hint, LongTail, Tick, hints
 from darc.model.snapshot import Snapshot
 from darc.saved.sets import to_report
 from darc.views.lapse import draw_hints, draw_lapse
@@ -57,6 +57,9 @@ def _hint(hint: Hint, known: FunctionSet) -> dict[str, Any]:
     if isinstance(hint, CallsAnother):
         peaks = list(range(hint.first.number, hint.last.number + 1))
         return {**own, "kind": "calls", "peaks": peaks, "other": hint.other.name}
+    if isinstance(hint, LongTail):
+        calls = {"first_bin": hint.first_bin, "slow": hint.slow}
+        return {**own, "kind": "tail", **calls, "delay": round(hint.delay)}
     return {**own, "kind": "contended", "share": hint.share, "waited": round(hint.waited)}
 
 
