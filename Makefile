@@ -131,6 +131,7 @@ types: $(STAMP)
 	@$(BIN)/mypy --strict --no-error-summary
 
 bench: setup lldb-packages
+	@bash tools/benchmarks.sh
 	@$(PY) -m benchmarks
 	@$(PY) -m benchmarks.waits
 	@$(PY) -m benchmarks.where
