@@ -18,7 +18,7 @@ from darc_gdb.callbacks import Callbacks
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.inferiors import Inferiors
 from darc_gdb.screen import is_batch
-from darc_gdb.threads import GdbThreads
+from darc_gdb.threads import GdbThreads, selected
 from darc_gdb.tracee import Tracee
 from darc_gdb.translated import translated
 
@@ -333,5 +333,5 @@ def _is_held(pid: int, number: int) -> bool:
 def _runs() -> bool:
     if not gdb.selected_inferior().pid:
         return False
-    thread = gdb.selected_thread()
+    thread = selected()
     return thread is None or not thread.is_valid() or thread.is_running()

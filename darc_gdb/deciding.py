@@ -19,7 +19,7 @@ from darc_gdb.asked import as_a_command
 from darc_gdb.callbacks import Callbacks
 from darc_gdb.memory import GdbMemory
 from darc_gdb.screen import has_front_end
-from darc_gdb.threads import GdbThreads
+from darc_gdb.threads import GdbThreads, selected
 
 _AT_STOP = """python __import__('darc_gdb.target').target.TARGET.after_stop()
 if $_darc_goes
@@ -219,5 +219,5 @@ def _ask_all_stop() -> bool:
 
 
 def _stands() -> bool:
-    thread = gdb.selected_thread()
+    thread = selected()
     return thread is not None and thread.is_valid() and not thread.is_running()

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import gdb
 
+from darc_gdb.threads import selected
+
 
 class Inferiors:
     """The one that is analysed, and its children."""
@@ -51,7 +53,7 @@ class Inferiors:
         if home is None or self.is_home(now) or not home.is_valid() or not home.pid:
             yield self._away is not None
             return
-        self._away = gdb.selected_thread() or now
+        self._away = selected() or now
         home.threads()[0].switch()
         try:
             yield True
@@ -70,7 +72,7 @@ class Inferiors:
     @contextlib.contextmanager
     def at_children(self) -> Iterator[Iterator[None]]:
         """Selects one child of :meth:`has_forked` after the other, before they first go on."""
-        before = gdb.selected_thread()
+        before = selected()
         children = [i for i in gdb.inferiors() if i.num in self._children and i.threads()]
         self._children.clear()
         try:

@@ -10,6 +10,7 @@ import gdb
 from darc.debuggee import procfs
 from darc.debuggee.detour import EndedError
 from darc.target.target import SignalStop
+from darc_gdb.threads import selected
 from darc_gdb.tracee import Tracee
 
 _DEADLY = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGQUIT", "SIGSEGV", "SIGSYS", "SIGTRAP"}
@@ -57,7 +58,7 @@ def _drop_own_stop() -> None:
     """Where another thread of a program that gdb attaches to has a signal at that moment, gdb takes
     its own SIGSTOP for the program's, and hands it on when it lets that go: it would stay
     stopped."""
-    thread = gdb.selected_thread()
+    thread = selected()
     if thread is None:
         return
     with contextlib.suppress(EndedError):  # or it is on another machine

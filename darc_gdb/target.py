@@ -32,7 +32,7 @@ from darc_gdb.memory import GdbMemory
 from darc_gdb.screen import GdbScreen
 from darc_gdb.stopsignal import StopSignal
 from darc_gdb.symbols import GdbSymbols
-from darc_gdb.threads import GdbThreads
+from darc_gdb.threads import GdbThreads, selected
 from darc_gdb.translated import translated
 from darc_gdb.user_breaks import GdbUserBreakpoints
 
@@ -147,7 +147,7 @@ class GdbTarget(Target):
     def state(self) -> State:
         if self.pid is None:
             return State.NONE
-        thread = gdb.selected_thread()
+        thread = selected()
         if thread is None or not thread.is_valid() or thread.is_running():
             return State.RUNNING
         return State.STOPPED

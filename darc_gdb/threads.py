@@ -36,7 +36,7 @@ class GdbThreads(Threads):
 
     def from_selected(self) -> Sequence[int]:
         """All threads, the selected one first."""
-        thread, found = gdb.selected_thread(), self.ids()
+        thread, found = selected(), self.ids()
         first = None if thread is None else tid(thread)
         return sorted(found, key=lambda one: one != first)
 
@@ -95,7 +95,7 @@ class GdbThreads(Threads):
 
     @contextlib.contextmanager
     def _selected(self, thread: int) -> Iterator[gdb.Frame]:
-        before = gdb.selected_thread()
+        before = selected()
         if before is not None and before.is_valid() and tid(before) == thread:
             yield gdb.newest_frame()
             return
@@ -106,6 +106,16 @@ class GdbThreads(Threads):
         finally:
             if before is not None and before.is_valid():
                 before.switch()
+
+
+def selected() -> gdb.InferiorThread | None:
+    """The thread that is selected. None: there is none. Where gdb has forgotten already what that
+    one was in Python, as when it is about to end (``thread_to_thread_object``: SystemError), one of
+    those that it knows."""
+    try:
+        return gdb.selected_thread()
+    except SystemError:
+        return next(iter(gdb.selected_inferior().threads()), None)
 
 
 def tid(thread: gdb.InferiorThread) -> int:

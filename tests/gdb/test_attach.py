@@ -56,6 +56,23 @@ def test_attach_and_leave(moment: str, leaving: list[str], running: Server, tmp_
     assert running.finish() == 0
 
 
+def test_gdb_no_longer_knows_its_thread_as_it_ends(running: Server, tmp_path: Path) -> None:
+    """Nor what Python calls it: 'could not find gdb thread object'. The probes are taken out."""
+    (tmp_path / "forgets.py").write_text(
+        "import gdb\n"
+        "def forgets():\n"
+        "    raise SystemError('could not find gdb thread object')\n"
+        "gdb.selected_thread = forgets\n"
+    )
+    profiling = ["darc start handle", "tbreak handle", "continue"]
+    done = attach(tmp_path, running, [*profiling, "source forgets.py"])
+    assert "SystemError" not in done.gdb, done.gdb
+    assert "let go of while it ran" not in done.gdb, done.gdb
+    again = attach(tmp_path, running, [TOOLS, mark("code"), "tell-code", mark("end")])
+    assert ", 0 altered" in again.section("code"), "code was left behind"
+    assert running.finish() == 0
+
+
 @pytest.mark.parametrize("when", ["before attach", "after attach"])
 def test_darc_is_sourced_into_a_plain_gdb(when: str, running: Server, tmp_path: Path) -> None:
     """Once attached, gdb cannot be told any more to stop every thread at each event."""
