@@ -342,17 +342,28 @@ def _leave_out(path: RootCausePath) -> None:
         node.take_back()
 
 
+def _other_target(names: Sequence[str], of: Fnode) -> str:
+    """What the calls of ``names`` won, as that one of them did."""
+    won = f"won in {of.maxcount} of {of.compared_in} calls"
+    return f"{_listed(names)}, more than could be told apart, {won}"
+
+
 def tell_others(paths: Iterable[RootCausePath]) -> None:
     """Says in the endings of ``paths`` which indirect calls on them had other targets than those
     that were told apart."""
     for path in paths:
         last, end = path.nodes[-1], path.ending
-        others = [
-            f"{child.function.name}, more than could be told apart, won in {child.maxcount} "
-            f"of {child.compared_in} calls"
+        untold = [
+            child
             for node in path.nodes
             for child in node.children
             if is_others(child) and child not in path.nodes and child.called.ops
         ]
+        won = [child for child in untold if child.maxcount]
+        names = [child.function.name for child in untold if not child.maxcount]
+        others = [_other_target([child.function.name], child) for child in won]
+        if names:
+            most = max(untold, key=lambda child: (not child.maxcount, child.compared_in))
+            others.append(_other_target(names, most))
         if others and end.cut is not Cut.DEPTH:
             last.end_path(functools.reduce(Ending.noting, others, end))

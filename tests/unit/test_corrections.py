@@ -377,6 +377,18 @@ def test_other_targets_are_told_once() -> None:
     assert [path.ending.note for path in ended_paths(root)] == [told, told]
 
 
+def test_other_targets_that_never_won_are_told_of_together() -> None:
+    root, paths, _ = searched()
+    for at, name in enumerate(["others of 0x1344", "others of 0x1388"]):
+        function = Function(name=name, symbol=OTHERS, module="mixture", address=0, offset=0)
+        samples.decide(paths[0].nodes[at].add_child(function, samples.site(60)), 0, 20, False)
+    tell_others(paths[:1])
+    told = (
+        "others of 0x1344 and others of 0x1388, more than could be told apart, won in 0 of 20 calls"
+    )
+    assert ended_paths(root)[0].ending.note == told
+
+
 def test_where_the_depth_was_reached_nothing_else_is_told() -> None:
     root, paths, _ = searched()
     last = paths[0].nodes[-1]
