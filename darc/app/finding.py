@@ -162,7 +162,7 @@ def _own_main(program: Program, debuggee: HasCode) -> int | None:
     if module is None:
         return None
     image = module.image
-    found = {s.address for s in image.symbols.if_any(("main",)) if s.name == "main"}
+    found = {symbol.address for symbol in image.symbols.named(("main",))}
     found |= {main for main in (image.unnamed_main,) if main is not None}
     return found.pop() + module.bias if len(found) == 1 else None
 

@@ -44,12 +44,12 @@ class WhyPursuit(Pursuit):
         self,
         seconds: float,
         parameters: Parameters,
-        spell: Callable[[Function], str] = lambda function: function.name,
+        spelling: Callable[[], Callable[[Function], str]] = lambda: lambda function: function.name,
     ) -> None:
         """``seconds`` are for all of it, from when functions are timed; the ``max_time`` of the
-        ``parameters`` from when it was asked for. ``spell`` tells what to type for a
-        function, at a stop."""
-        self._spell = spell
+        ``parameters`` from when it was asked for. At a stop ``spelling`` gives what tells what to
+        type for a function, for as long as that lasts."""
+        self._spelling = spelling
         self._spelled: dict[int, str] = {}
         """What that has told, by address."""
         self._seconds = seconds
@@ -118,9 +118,10 @@ class WhyPursuit(Pursuit):
 
     def _learn_to_spell(self) -> None:
         """What to type for those that are told of, while the program is there to be asked."""
-        for function in self._inquiry.told_of:
-            with contextlib.suppress(DarcError):
-                self._spelled[function.address] = self._spell(function)
+        with contextlib.suppress(DarcError):
+            spell = self._spelling()
+            for function in self._inquiry.told_of:
+                self._spelled[function.address] = spell(function)
 
     def stood_still(self, seconds: float) -> None:
         self._between += seconds

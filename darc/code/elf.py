@@ -88,7 +88,7 @@ class Image:
         code = self.loaded(self.entry, _FIRST_CODE) if self.entry else None
         found = None if code is None else handed_to_c(code, self.entry)
         segment = None if found is None else self.segment_of(found)
-        if segment is None or not segment.executable or self.symbols.if_any(("main",)):
+        if segment is None or not segment.executable or self.symbols.named(("main",)):
             return None
         return found
 

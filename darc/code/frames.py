@@ -41,6 +41,12 @@ _LONG = 512 << 10
 """Bytes of code without frame information that are more than what is written by hand, or than a C
 library that was built without it."""
 
+_SHORT = 64
+"""Bytes of an entry that are looked at for its first instruction."""
+
+_ADVANCES = range(0x41, 0x80)
+"""DW_CFA_advance_loc, by 1 to 63 units: what comes behind it is not of the first instruction."""
+
 _GNU_ARGS_SIZE = 0x2E  # DW_CFA_GNU_args_size
 _BREG0, _BREG31 = 0x70, 0x8F  # DW_OP_breg0: a register and a distance
 
@@ -68,6 +74,8 @@ class FrameDescriptions:
         form that pads do not follow."""
         extent, rules = self._latest_rules
         if address not in extent:
+            if self._begins_as_all(address):
+                return FRAME_AT_ENTRY
             found = self.extent(address)
             if found is None:
                 return None
@@ -107,6 +115,8 @@ class FrameDescriptions:
         """Whether a call may lead to ``address``, as far as the file tells: frame information of a
         program's or a thread's first code says that there is no caller, that of trampolines that
         more than a return address lies on the stack."""
+        if self._begins_as_all(address):
+            return True
         extent = self.extent(address)
         rows = [] if extent is None else self._rows(extent[0])
         before = [row for row in rows if row[0] <= address]
@@ -116,6 +126,37 @@ class FrameDescriptions:
         if cfa.expr is not None:
             return False
         return returns and (cfa.reg is None or _rule(cfa) == FRAME_AT_ENTRY)
+
+    def _begins_as_all(self, address: int) -> bool:
+        """Whether an entry begins there that says nothing else of its first instruction than the
+        common one, and that what all functions say. To decode all of it takes pyelftools a
+        millisecond, and of a stripped program thousands are asked for."""
+        place = self._place(address)
+        known = None if place is None else self._usual_extent(place)
+        if place is None or known is None or known[0] != address:
+            return False
+        assert self._tables is not None
+        stream = self._tables[0].stream
+        stream.seek(place)
+        length, above, _, _ = _USUAL.unpack(stream.read(_USUAL.size))
+        more = stream.read(min(length + 4 - _USUAL.size, _SHORT))
+        if not more or more[0] + 1 >= len(more):  # the size of what is of a language comes first
+            return False
+        first = more[more[0] + 1 :]  # the whole of a short entry
+        goes_on = first[0] in _ADVANCES or first == bytes(length + 4 - _USUAL.size - more[0] - 1)
+        return goes_on and self._is_at_entry(place + 4 - above)
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019
+    @where_damaged(False)
+    def _is_at_entry(self, offset: int) -> bool:
+        """Whether what the common entry there says is what holds at a function's entry."""
+        assert self._tables is not None
+        parsed = _entry(self._tables[0], offset)
+        rows = parsed.get_decoded().table if isinstance(parsed, CIE) else []
+        if len(rows) != 1 or rows[0]["cfa"].expr is not None:
+            return False
+        returns = getattr(rows[0].get(FRAMES.RETURN_ADDRESS), "type", None)
+        return _rule(rows[0]["cfa"]) == FRAME_AT_ENTRY and returns == RegisterRule.OFFSET
 
     @functools.cached_property
     @where_damaged(list)

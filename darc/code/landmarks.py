@@ -147,9 +147,8 @@ def wait_landmarks_of(program: Program) -> Iterator[tuple[Landmark, int, str]]:
     for module in program.modules:
         if not is_glibc(module.name):
             continue
-        for symbol in module.image.symbols.if_any(kinds):
-            if (kind := kinds.get(symbol.name)) is not None:
-                yield kind, symbol.address + module.bias, f"{module.name}!{symbol.name}"
+        for symbol in module.image.symbols.named(kinds):
+            yield kinds[symbol.name], symbol.address + module.bias, f"{module.name}!{symbol.name}"
 
 
 def landmarks_of(program: Program) -> Iterator[tuple[Landmark, int, str]]:
@@ -162,18 +161,15 @@ def landmarks_of(program: Program) -> Iterator[tuple[Landmark, int, str]]:
     has_names = False
     for module in program.modules:
         has_unwinder = False
-        for symbol in module.image.symbols.if_any(kinds, _RUST_CATCH):
-            kind = kinds.get(symbol.name)
-            if kind is None and symbol.name.endswith(_RUST_CATCH):
-                kind = Landmark.SHOW
-            if kind is not None:
-                has_unwinder |= kind is Landmark.HIDE
-                has_names |= kind is Landmark.SANDBOX
-                place, name = symbol.address + module.bias, f"{module.name}!{symbol.name}"
-                yield kind, place, name
-                if symbol.name in BACK_AT:
-                    for last in epilogues(program.function(place)):
-                        yield Landmark.SHOW, last, f"{name}'s return"
+        for symbol in module.image.symbols.named(kinds, _RUST_CATCH):
+            kind = kinds.get(symbol.name, Landmark.SHOW)  # else it is Rust's
+            has_unwinder |= kind is Landmark.HIDE
+            has_names |= kind is Landmark.SANDBOX
+            place, name = symbol.address + module.bias, f"{module.name}!{symbol.name}"
+            yield kind, place, name
+            if symbol.name in BACK_AT:
+                for last in epilogues(program.function(place)):
+                    yield Landmark.SHOW, last, f"{name}'s return"
         if not has_unwinder and module.image.brings_its_unwinder:
             places = module.image.frames.exception_returns()
             if not places:

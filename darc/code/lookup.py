@@ -272,7 +272,7 @@ class Lookup:
 
 
 def _called(modules: Sequence[Module], name: str, progress: Callable[[str], None]) -> set[int]:
-    if name == "main" and not any(m.image.symbols.if_any((name,)) for m in modules):
+    if name == "main" and not any(m.image.symbols.named((name,)) for m in modules):
         mains = ((m.image.unnamed_main, m.bias) for m in modules)
         found = {main + bias for main, bias in mains if main is not None}
         if found:  # not those of classes and namespaces

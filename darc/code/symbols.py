@@ -157,8 +157,8 @@ class FunctionSymbols:
     def __init__(self, headers: Headers, debug_file: DebugFile) -> None:
         self._headers = headers
         self._debug_file = debug_file
-        self._answers: dict[tuple[frozenset[str], str | None], bool] = {}
-        """Of :meth:`if_any`, which is asked the same for each analysis."""
+        self._named: dict[tuple[frozenset[str], str | None], tuple[Symbol, ...]] = {}
+        """By what was asked: it is the same for each analysis."""
 
     def __iter__(self) -> Iterator[Symbol]:
         """By address. Each is made anew, which takes seconds where there are a million: whoever
@@ -261,17 +261,20 @@ class FunctionSymbols:
         wanted = function.encode("utf-8", "surrogateescape")
         return any(table.may_have(wanted) for table in self._tables)
 
-    def if_any(self, names: Iterable[str], end: str | None = None) -> list[Symbol]:
-        """All symbols, where any of ``names`` is defined here, or a name that ends with ``end``;
-        else none. Most files only use what others define, and need not be unpacked for that."""
+    def named(self, names: Iterable[str], end: str | None = None) -> tuple[Symbol, ...]:
+        """Those with one of these ``names``, or one that ends with ``end``, by address. Most files
+        only use what others define, and need not be unpacked for that."""
         asked = frozenset(names), end
-        if asked not in self._answers:
-            self._answers[asked] = any(
-                (end is not None and table.may_define(end.encode(), is_end=True))
-                or any(table.may_define(name.encode(), is_end=False) for name in asked[0])
-                for table in self._tables
-            )
-        return list(self) if self._answers[asked] else []
+        if asked not in self._named:
+            parts = [name for name in asked[0] if self._may_define(name, is_end=False)]
+            found = {s for part in parts for s in self.holding(part) if s.name == part}
+            if end is not None and self._may_define(end, is_end=True):
+                found |= {s for s in self.holding(end) if s.name.endswith(end)}
+            self._named[asked] = tuple(sorted(found, key=lambda s: (s.address, s.name)))
+        return self._named[asked]
+
+    def _may_define(self, name: str, *, is_end: bool) -> bool:
+        return any(table.may_define(name.encode(), is_end=is_end) for table in self._tables)
 
     @where_damaged(False)
     def defines(self, name: str) -> bool:

@@ -82,7 +82,10 @@ class Replaced:
 
 def own_back(landings: Iterable[ReturnLandings], word: int) -> int | None:
     """The program's own return address where ``word`` is one that leads to any of them."""
-    return next((own for one in landings if (own := one.own(word)) is not None), None)
+    for one in landings:  # of a thousand words few lead there, and there may be dozens of pools
+        if one.base <= word < one.base + one.extent and (own := one.own(word)) is not None:
+            return own
+    return None
 
 
 class ReturnLandings:

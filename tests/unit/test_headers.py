@@ -15,6 +15,7 @@ from elftools.elf.sections import NoteSection
 
 from darc.code.elf import Image, read_image
 from darc.code.headers import FileContent, Headers, HeldContent
+from darc.code.processor import FRAME_AT_ENTRY
 from darc.code.program import Program
 from darc.debuggee import admission
 from darc.model.errors import UnsupportedError
@@ -67,11 +68,17 @@ def test_the_linkers_table_finds_what_a_file_exports(path: Path) -> None:
 def test_only_files_that_define_a_name_are_unpacked() -> None:
     libc = next(path for path in _files() if path.name == "libc.so.6")
     image = read_image(libc, libc.name)
-    assert image.symbols.if_any(["no_such_function"], "___no_such_end") == []
-    assert image.symbols.if_any(["longjmp"], "___no_such_end") == list(image.symbols)
+    assert image.symbols.named(["no_such_function"], "___no_such_end") == ()
+    jumps = [symbol for symbol in image.symbols if symbol.name in ("longjmp", "siglongjmp")]
+    assert jumps
+    assert image.symbols.named(["siglongjmp", "longjmp"], "___no_such_end") == tuple(
+        sorted(jumps, key=lambda symbol: (symbol.address, symbol.name))
+    )
+    ends = [symbol for symbol in image.symbols if symbol.name.endswith("jmp")]
+    assert set(image.symbols.named((), "jmp")) == set(ends)
     user = read_image(build("mixture"), "mixture")
     assert user.symbols.may_name("__libc_start_main")
-    assert user.symbols.if_any(["__libc_start_main"], "___no_such_end") == []
+    assert user.symbols.named(["__libc_start_main"], "___no_such_end") == ()
 
 
 def test_what_frame_information_covers_is_what_pyelftools_decodes() -> None:
@@ -192,3 +199,22 @@ def test_a_pyelftools_that_reads_no_single_entry_is_told_of_where_darc_is_loaded
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert re.match("this pyelftools reads no single entry", done.stdout)
+
+
+@pytest.mark.parametrize("path", _files(), ids=lambda path: path.name)
+def test_what_is_told_of_first_instructions_is_what_pyelftools_decodes(path: Path) -> None:
+    """Most entries say nothing of them, and are not decoded."""
+    frames = read_image(path, path.name).frames
+    with path.open("rb") as opened:
+        entries = [e for e in ELFFile(opened).get_dwarf_info().EH_CFI_entries() if type(e) is FDE]
+    for entry in entries[:: max(1, len(entries) // 300)]:
+        start = entry["initial_location"]
+        if any(one.opcode == 0x2E for one in entry.instructions):
+            continue  # DW_CFA_GNU_args_size, which pyelftools decodes no table with
+        first = entry.get_decoded().table[0]
+        cfa = first["cfa"]
+        is_usual = cfa.expr is None and (cfa.reg, cfa.offset) == (7, 8)  # rsp
+        is_end = 16 in first and first[16].type == "UNDEFINED"
+        assert frames.may_be_called(start) == (is_usual and not is_end), hex(start)
+        rule = frames.rule(start)
+        assert (rule is not None and rule == FRAME_AT_ENTRY) == is_usual, hex(start)

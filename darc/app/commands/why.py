@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from darc.app.commands.command import Actions, Command, Option, Parsed, Value
 from darc.app.finding import spelled
 from darc.app.options import Typed
@@ -32,7 +34,7 @@ def _parse(typed: Typed) -> Parsed:
 
 def _why(app: Actions, parsed: Parsed) -> None:
     seconds = _SECONDS.of(parsed)
-    pursuit = WhyPursuit(seconds, app.parameters, lambda function: spelled(app.lookup(), function))
+    pursuit = WhyPursuit(seconds, app.parameters, lambda: partial(spelled, app.lookup()))
     app.analyse(pursuit.first(), pursuit)
 
 
