@@ -82,8 +82,8 @@ class Replaced:
 
 def own_back(landings: Iterable[ReturnLandings], word: int) -> int | None:
     """The program's own return address where ``word`` is one that leads to any of them."""
-    for one in landings:  # of a thousand words few lead there, and there may be dozens of pools
-        if one.base <= word < one.base + one.extent and (own := one.own(word)) is not None:
+    for one in landings:
+        if (own := one.own(word)) is not None:
             return own
     return None
 
@@ -192,6 +192,8 @@ class ReturnLandings:
 
     def own(self, word: int) -> int | None:
         """The program's own return address where ``word`` is a return address that leads here."""
+        if not self.base <= word < self.base + SIZE:  # as most words of many pools
+            return None
         number, part = divmod(word - self.base, _CELL)
         if part != _BACK or not _SITES <= number < _COUNT:
             return None
