@@ -8,6 +8,9 @@
  *     are full (which process is this?), and when the debugger gives no sign of life (is it gone?);
  *   - it reads and writes only shared memory (abi.h) and stack words of frames that live, and reads what stands
  *     before a caller's address in code of files;
+ *   - it leaves no address of its own, or of a pad, behind on a stack: below a stack pointer may be the stack of a
+ *     coroutine that rests, and nobody can know that a word there is dead. What a call has pushed is overwritten
+ *     behind it (build.py), and what is loaded of such an address is kept across no call;
  *   - whatever interrupts it (a signal handler that longjmps out, a coroutine switch) may cost a
  *     measurement and never more: a measurement in doubt is dropped;
  *   - the program always gets its own return address back.

@@ -7,6 +7,10 @@
  * All but those of indirect calls and tail jumps get the site in rdi; the pad saved what it loaded. The
  * agent's functions keep r8 to r11 themselves, unlike the ABI's (build.py).
  *
+ * No address of the agent's stays behind on the stack: what lies below a stack pointer may be a coroutine's that
+ * rests, and nobody can know that a word there is dead. So each call is made by forgotten_call, which overwrites
+ * what it has pushed, pads do the same, and nothing pushes a register that has such an address in it.
+ *
  * darc_stub_call and darc_stub_returned are darc_enter and darc_return of calls.c where nothing is out of
  * the ordinary, and less plain: a compiler takes a tenth more for them. The agent's rules for what
  * is written when hold here as well. Addresses of records and sums follow from their sizes in abi.h.
@@ -26,6 +30,11 @@
     .macro restore register
     pop \register
     .cfi_adjust_cfa_offset -8
+    .endm
+
+    .macro forgotten_call target:vararg
+    call \target
+    mov qword ptr [rsp - 8], 0
     .endm
 
     .macro save_volatile
@@ -115,7 +124,7 @@ darc_stub_call:
 3:  mov rsi, [rax + RECORD_SLOT]
 4:  lea rdx, [rsp + 16 + 32]
     xor ecx, ecx
-    call darc_enter
+    forgotten_call darc_enter
     mov rcx, rax
     test al, 1
     jnz 5f
@@ -138,7 +147,7 @@ darc_stub_indirect:
     mov rsi, [rsp + 32 + 8]
     mov rcx, [rsp + 32 + 16]
     lea rdx, [rsp + 32 + 32]
-    call darc_enter
+    forgotten_call darc_enter
     restore rdi
     restore rsi
     mov rcx, rax
@@ -163,7 +172,7 @@ darc_stub_tail:
     mov rdi, rax
     mov rsi, [rsp + 32 + 8]
     mov rcx, [rsp + 32 + 16]
-    call darc_tail
+    forgotten_call darc_tail
     restore rdi
     restore rsi
     restore rdx
@@ -186,7 +195,7 @@ darc_stub_entry:
     je 3f
 2:  lea rdx, [rsp + 24 + 8]
     mov rcx, rbp
-    call darc_entry
+    forgotten_call darc_entry
     mov rcx, rax
     test rax, rax
     jz 6f
@@ -211,7 +220,7 @@ darc_stub_entry:
     save [rsp+32+16] /* rcx */
     save [rsp+40] /* rsi */
     mov rdx, [rdx + SITE_CONTROL]
-    call darc_stub_ring
+    forgotten_call darc_stub_ring
     add rsp, 48
     .cfi_adjust_cfa_offset -48
     xor ecx, ecx
@@ -455,7 +464,7 @@ darc_stub_returned:
     mov dword ptr [rsi + CONTEXT_IDLE], 1
 8:  mov rdi, [rax + RECORD_SITE]
     lea rsi, [rsp + 40]
-9:  call darc_return
+9:  forgotten_call darc_return
     jmp 11b
     .cfi_adjust_cfa_offset -16
 5:  xor edx, edx
@@ -472,12 +481,12 @@ darc_stub_leave:
     save rcx
     save rsi
     lea rsi, [rsp + 40]
-    call darc_leave
+    forgotten_call darc_leave
     mov [rsp + 40], rax
     test rdx, rdx
     jz 1f
     lea rsi, [rsp + 48]
-    call darc_stub_ring /* with the stack as darc_parked has it */
+    forgotten_call darc_stub_ring /* with the stack as darc_parked has it */
 1:  restore rsi
     restore rcx
     end_after
@@ -497,12 +506,12 @@ darc_stub_landed:
     lea rsi, [rsp + 40]
     cmp qword ptr [rdi + CONTROL_PLAIN_SET], 0
     jne 3f
-2:  call darc_landed
+2:  forgotten_call darc_landed
     mov rdx, rax
     test rax, rax
     jz 1f
     lea rsi, [rsp + 48]
-    call darc_stub_ring /* with the stack as darc_parked has it */
+    forgotten_call darc_stub_ring /* with the stack as darc_parked has it */
 1:  .cfi_remember_state
     restore rsi
     restore rcx
@@ -620,7 +629,7 @@ darc_stub_ring:
     syscall
     mov r9d, eax
     mov rdi, [rsp + PARKED_CONTROL]
-    call darc_may_ring /* keeps r8 and r9 */
+    forgotten_call darc_may_ring /* keeps r8 and r9 */
     test eax, eax
     jz 3f
     mov edi, r8d
@@ -759,7 +768,7 @@ darc_enter_f0:
     push rsi
     movabs rdi, THE_SITE
     lea rsi, [rsp + 32]
-    call [r10 + CONTROL_ENTER]
+    forgotten_call [r10 + CONTROL_ENTER]
     pop rsi
     pop rcx
     pop rdi
@@ -822,7 +831,7 @@ darc_leave_f0:
     add rdx, [rax + RECORD_START]
 1:  movabs rdi, THE_SITE
     mov rsi, rsp
-    call [rcx + CONTROL_LEAVE]
+    forgotten_call [rcx + CONTROL_LEAVE]
     mov [rsp], rax
     jmp 6f
 3:  cmp dword ptr [rcx + CONTROL_MODE], ANALYSE
@@ -871,7 +880,7 @@ darc_calibrate_once:
     mov rdi, rdx
     mov rsi, rsp
     mov rdx, rcx
-    call darc_calibrate_open
+    forgotten_call darc_calibrate_open
 1:  rdtsc
     shl rdx, 32
     or rax, rdx
@@ -879,6 +888,7 @@ darc_calibrate_once:
     call rbx
     .globl darc_calibrate_back
 darc_calibrate_back:
+    mov qword ptr [rsp - 8], 0
     rdtsc
     shl rdx, 32
     or rax, rdx

@@ -34,6 +34,7 @@ def lead_home(target: Target, foothold: Foothold, slot: int) -> bool:
     if not found:
         return False
     ((thread, words),) = found
+    rung = target.threads.read_register(thread, STACK_POINTER)
     if DETOURS.is_restarted(words[RESULT]):
         return False
     # The debugger may be killed between any two of these. Until the thread is at darc_home it goes
@@ -45,6 +46,8 @@ def lead_home(target: Target, foothold: Foothold, slot: int) -> bool:
     target.threads.write_register(thread, PROGRAM_COUNTER, foothold.symbol("darc_home"))
     target.threads.write_register(thread, STACK_POINTER, stack)
     target.threads.write_register(thread, PROGRAM_COUNTER, words["back"])
+    # It leads into the agent, and would stay on the stack of a coroutine.
+    target.memory.write(rung + compiled.load().offset("darc_parked.stub"), bytes(8))
     return True
 
 

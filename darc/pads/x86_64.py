@@ -28,7 +28,8 @@ one instruction without a register decides almost always. The agent checks the w
 
 Flags are free at a call, a tail jump, a return and a function's entry. No instruction here touches
 anything below a live stack pointer but at places where the ABI declares it dead; f0's entry skips
-the red zone, as a loop may lead back to a function's first byte.
+the red zone, as a loop may lead back to a function's first byte. No word stays behind there that
+leads to a pad or the agent, as none can be known to be dead: :meth:`_Assembler.ask`.
 """
 
 from __future__ import annotations
@@ -139,6 +140,12 @@ class _Assembler:
 
     def call(self, target: int, name: str = TARGET) -> None:
         self._lead(target, name, near=b"\xe8", far=b"\xff\x15")
+
+    def ask(self, stub: int, name: str) -> None:
+        """Calls the agent. What lies below a stack pointer may be a coroutine's that rests: no
+        address of the pad's is left there."""
+        self.call(stub, name)
+        self.emit(b"\x48\xc7\x44\x24\xf8\0\0\0\0")  # mov qword ptr [rsp - 8], 0
 
     def _lead(self, target: int, name: str, *, near: bytes, far: bytes) -> None:
         """By its distance where that fits; else through a cell called ``name``."""
@@ -405,7 +412,7 @@ def _ask_direct(asm: _Assembler, slot: FrameRule, site_data: int, stubs: Stubs) 
     _push(asm, _PUSH_RAX, _PUSH_RDI, _PUSH_RSI)
     _load_slot(asm, slot, 32, "rsi")
     asm.emit(_MOV_RDI_IMM, struct.pack("<Q", site_data))
-    asm.call(stubs.call, "call stub")
+    asm.ask(stubs.call, "call stub")
     _pop(asm, 24, _POP_RSI, _POP_RDI, _POP_RAX)
 
 
@@ -419,7 +426,7 @@ def _ask_indirect(asm: _Assembler, site: Site[Instruction], site_data: int, stub
     asm.emit(_PUSH_RAX)
     asm.frame(24)
     asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
-    asm.call(stubs.indirect, "call stub")
+    asm.ask(stubs.indirect, "call stub")
     asm.emit(b"\x48\x8d\x64\x24\x10")  # lea rsp, [rsp + 16]
     asm.frame(8)
     asm.emit(_POP_RAX)
@@ -465,7 +472,7 @@ def _tell_tail(asm: _Assembler, site: Site[Instruction], site_data: int, stubs: 
     asm.emit(_PUSH_RAX)
     asm.frame(152)
     asm.emit(_MOV_RAX_IMM, struct.pack("<Q", site_data))
-    asm.call(stubs.tail, "tail stub")
+    asm.ask(stubs.tail, "tail stub")
     asm.emit(b"\x48\x8d\x64\x24\x10")  # lea rsp, [rsp + 16]
     asm.frame(136)
     asm.emit(_POP_RAX)
@@ -526,7 +533,7 @@ def entry_pad(
     asm.emit(_PUSH_RDI)
     asm.frame(144)
     asm.emit(_MOV_RDI_IMM, struct.pack("<Q", site_data))
-    asm.call(stubs.entry, "entry stub")
+    asm.ask(stubs.entry, "entry stub")
     _pop(asm, 144, _POP_RDI, _POP_RAX)
     asm.emit(_UNSKIP_RED_ZONE)
     back = None
@@ -690,20 +697,16 @@ def patch_short_site(site: Site[Instruction], target: int) -> bytes:
         OutOfReachError: ``target`` is more than 127 bytes away.
     """
     if _is_conditional(site):
-        return _short_jump(site.address, target, 0x70 | _condition(site))
-    return _short_jump(site.address, target)
+        return patch_short(site.address, target, 0x70 | _condition(site))
+    return patch_short(site.address, target)
 
 
-def patch_short(address: int, target: int) -> bytes:
-    """A two-byte jump at ``address``.
+def patch_short(address: int, target: int, opcode: int = 0xEB) -> bytes:
+    """A two-byte jump at ``address``, by default one that is always taken.
 
     Raises:
         OutOfReachError: ``target`` is more than 127 bytes away.
     """
-    return _short_jump(address, target)
-
-
-def _short_jump(address: int, target: int, opcode: int = 0xEB) -> bytes:
     distance = target - (address + SHORT_JUMP)
     if not -128 <= distance < 128:
         raise OutOfReachError(f"{target:#x} is too far from {address:#x} for a short jump")
@@ -740,11 +743,6 @@ def _is_conditional(site: Site[Instruction]) -> bool:
 
 def _condition(site: Site[Instruction]) -> int:
     """The condition code of a conditional jump (SDM appendix B), from its own bytes."""
-    raw = _encoded(site.instruction)
-    return next(byte for byte in raw if 0x70 <= byte <= 0x8F) & 0xF
-
-
-def _encoded(instruction: Instruction) -> bytes:
     encoder = Encoder(64)
-    encoder.encode(instruction, instruction.ip)
-    return encoder.take_buffer()
+    encoder.encode(site.instruction, site.instruction.ip)
+    return next(byte for byte in encoder.take_buffer() if 0x70 <= byte <= 0x8F) & 0xF

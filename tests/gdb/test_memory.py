@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +25,7 @@ from tests.debugger import (
     server,
     undisturbed,
 )
+from tests.waiting import wait_for_changes, wait_until
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
 START = "darc start handle --peak >400us"
@@ -43,6 +47,11 @@ def show(pid: int) -> str:
 def kib(text: str, name: str) -> int:
     fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     return int(fields[name].split()[0])
+
+
+def rounds(pid: int) -> int:
+    """How often a program has slept that sleeps once in a round."""
+    return int(procfs.fields(Path(f"/proc/{pid}/status"), ":")["voluntary_ctxt_switches"])
 
 
 def test_a_small_analysis_takes_two_mib(tmp_path: Path) -> None:
@@ -234,6 +243,32 @@ def test_memory_is_given_back(leaving: str, tmp_path: Path) -> None:
             sizes.append(kib(Path(f"/proc/{running.pid}/status").read_text(), "VmSize") - before)
         assert 0 < sizes[0] <= 64
         assert sizes == [sizes[0]] * 3
+        assert running.finish() == 0
+
+
+@IN_LLDB_AT_NIGHT
+@pytest.mark.parametrize("pointers", ["own", "shared"])
+@pytest.mark.parametrize("ends", ["found", "stopped"])
+def test_memory_is_given_back_of_green_threads(ends: str, pointers: str, tmp_path: Path) -> None:
+    """Below the stack pointers of coroutines that rest no word leads to the agent or to a pad."""
+    with server(build("greens"), pointers) as running:
+
+        def interrupt() -> None:
+            # By no signal: what one interrupts is on the coroutine's stack then.
+            wait_for_changes(running.pid)
+            before = rounds(running.pid)
+            wait_until(lambda: rounds(running.pid) > before + 20)
+            os.kill(running.pid, signal.SIGINT)
+
+        before = kib(Path(f"/proc/{running.pid}/status").read_text(), "VmSize")
+        ops = "3000" if ends == "found" else "500000000"
+        if ends == "stopped":
+            threading.Thread(target=interrupt, daemon=True).start()
+        start = f"darc start handle --peak last --start-ops {ops}"
+        done = attach(tmp_path, running, [start, "continue", "darc stop", "detach"])
+        assert "every probe is out" in done.gdb, done.gdb
+        assert kib(Path(f"/proc/{running.pid}/status").read_text(), "VmSize") - before <= 256
+        running.operations()
         assert running.finish() == 0
 
 

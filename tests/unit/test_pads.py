@@ -102,6 +102,38 @@ def test_a_call_pad_passes_through_to_the_same_target_and_calls_it_on_the_path(
     assert leads_to(before) == leads_to(jump) == target
 
 
+FORGOTTEN = bytes.fromhex("48c74424f800000000")  # mov qword ptr [rsp - 8], 0
+
+
+@pytest.mark.parametrize("kind", ["call", "indirect", "tail", "entry"])
+def test_no_address_of_a_pads_stays_below_the_stack(kind: str) -> None:
+    """Behind each call of the agent, what that has pushed is overwritten: a coroutine may rest with
+    that word below its stack pointer, and nobody could know that it is dead."""
+    origin, slot, data = ADDRESS - 0x100000, FrameRule("rsp", 64), 0x7FFF_0000_0000
+    sectors, landing = (origin & ~0xFFFFFF,), origin - 0x1000
+    if kind == "entry":
+        back = Prologue(ADDRESS, tuple(decode(b"\xc3", ADDRESS)), 1, b"\xc3")
+        pad = pads.entry_pad(back, data, STUBS, origin)
+    elif kind == "tail":
+        site = site_of(b"\xe9\0\0\0\0", slot, ADDRESS + 0x800, CallKind.TAIL)
+        pad = pads.tail_pad(site, data, sectors, STUBS, origin)
+    elif kind == "indirect":
+        site = site_of(b"\xff\xd0", slot, None, CallKind.INDIRECT)
+        pad = pads.call_pad(site, data, sectors, STUBS, origin, landing)
+    else:
+        site = site_of(b"\xe8\0\0\0\0", slot, ADDRESS + 0x800, CallKind.DIRECT)
+        pad = pads.call_pad(site, data, sectors, STUBS, origin, landing)
+    end = min(pad.cells.values(), default=len(pad.code))
+    calls = [
+        one
+        for one in decode(pad.code[:end], origin)
+        if one.flow_control in (FlowControl.CALL, FlowControl.INDIRECT_CALL)
+        and one.near_branch_target != origin + (pad.body or 0)
+    ]
+    assert len(calls) == 1
+    assert pad.code[calls[0].next_ip - origin :].startswith(FORGOTTEN)
+
+
 @given(st.sampled_from(["ff542410", "41ff5308", "ffd0", "41ffd2", "ff1500100000"]))
 def test_an_indirect_operand_means_the_same_at_each_stack_depth(code: str) -> None:
     raw = bytes.fromhex(code)
