@@ -47,7 +47,9 @@ class KernelPads(PadBackend):
     def auto_lookahead(self) -> int | None:
         return self._kernel.gdbstub.auto_lookahead
 
-    def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
+    def clean_up(
+        self, program: Program, *, unmap: bool = True, of_memory: bool = False
+    ) -> list[str]:
         notes = []
         own_version = compiled.load().constants.ABI_VERSION
         self._found = self._left_behind()

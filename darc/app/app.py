@@ -188,13 +188,14 @@ class App:
         self.emit("darc: every probe is out")
 
     def _take_out_anothers(self) -> bool:
-        """Whether a debugger that was killed, or an error, had left probes in the program, which
-        are out now."""
+        """Whether a debugger that was killed, or an error, had left something in the program: the
+        user is told what is out now, and what is not."""
         if self._target.state is not State.STOPPED:
             return False
         try:
             debuggee, program = self.look()
-            notes = debuggee.clean_up(program)
+            # Behind an analysis of its own what is there is this debugger's.
+            notes = debuggee.clean_up(program, of_memory=self.session is None)
         except TargetError:
             if self.session is None:
                 raise

@@ -28,6 +28,9 @@ from darc.model.ftree import Function
 from darc.pads.restoring import clean_up, taken_out
 from darc.target.target import Passage, Target
 
+_MUCH = 4 << 20
+"""Bytes that are told in MiB."""
+
 
 def check(target: Target, program: Program, function: Function, spec: str) -> list[str]:
     """What is to be told of this machine and program before ``function`` is timed, which the user
@@ -70,10 +73,16 @@ def check_runtimes(program: Program) -> None:
 
 
 def clean_up_after_another(
-    target: Target, program: Program, pid: int, *, own: journal.ProcessJournal, unmap: bool = True
+    target: Target,
+    program: Program,
+    pid: int,
+    *,
+    own: journal.ProcessJournal,
+    unmap: bool = True,
+    of_memory: bool = False,
 ) -> list[str]:
     """Takes out what a debugger that was killed left in this process, by what is noted in it and
-    outside of it, and gives its memory back; tells of it. ``own`` is this debugger's journal.
+    outside of it, and gives its memory back; tells of it, and ``of_memory`` where that is wanted.
 
     Raises:
         UnsupportedError: it was one of another version, and nothing is noted outside.
@@ -95,19 +104,58 @@ def clean_up_after_another(
             noted.remove()
             own.begin_anew()
         if unmap:
-            agents = left.agents
-            used = references_of(agents, target, memory=memory, program=program, pid=pid)
-            give_back(agents, used, target, pid)
-            if noted is not None:
-                give_back_noted(
-                    target,
-                    memory,
-                    program=program,
-                    pid=pid,
-                    noted=noted.mapped,
-                    leaving=noted.leaving,
-                )
+            told = _give_back(target, memory, program, pid, agents=left.agents, noted=noted)
+            notes += told if of_memory else ()
     return notes
+
+
+def _give_back(
+    target: Target,
+    memory: procfs.MemoryFile,
+    program: Program,
+    pid: int,
+    *,
+    agents: Sequence[LeftBehind],
+    noted: journal.Left | None,
+) -> list[str]:
+    """Unmaps what an earlier debugger had mapped and nothing needs; what the user may know of that,
+    and of what stays."""
+    used = references_of(agents, target, memory=memory, program=program, pid=pid)
+    sizes = {one.tables.control: one.size for one in agents}
+    kept = give_back(agents, used, target, pid)
+    unmapped = sum(size for control, size in sizes.items() if control not in kept)
+    if noted is not None:
+        unmapped += give_back_noted(
+            target, memory, program=program, pid=pid, noted=noted.mapped, leaving=noted.leaving
+        )
+    told = [
+        f"{_size(sizes[control])} of an earlier debugger's memory stay in the program: "
+        f"{_why(found)}"
+        for control, found in kept.items()
+    ]
+    if unmapped:
+        told.insert(
+            0,
+            f"an earlier debugger had left {_size(unmapped)} of its memory in the program, which "
+            "is given back",
+        )
+    return told
+
+
+def _why(found: frozenset[int] | None) -> str:
+    """Why memory stays to which that leads."""
+    if found is None:
+        return "what may lead to it is in more memory than is looked through"
+    if found:
+        return (
+            "something may lead to it still: let the program go on for a moment, then type "
+            "'darc stop'"
+        )
+    return "the program may be killed for giving it back"
+
+
+def _size(size: int) -> str:
+    return f"{size >> 10} KiB" if size < _MUCH else f"{size >> 20} MiB"
 
 
 @dataclass

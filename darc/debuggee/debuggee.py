@@ -51,10 +51,16 @@ class Debuggee(
         """How pads live there; ``None``: there can be none."""
         return None
 
-    def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
+    def clean_up(
+        self, program: Program, *, unmap: bool = True, of_memory: bool = False
+    ) -> list[str]:
         """Takes out what a debugger that was killed left there, as
         :meth:`~darc.pads.backend.PadBackend.clean_up` does."""
-        return [] if self.pads is None else self.pads.clean_up(program, unmap=unmap)
+        return (
+            []
+            if self.pads is None
+            else self.pads.clean_up(program, unmap=unmap, of_memory=of_memory)
+        )
 
     @abstractmethod
     def check_supported(self) -> None:

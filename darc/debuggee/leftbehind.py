@@ -101,6 +101,11 @@ class LeftBehind:
     landings: list[ReturnLandings]
     """Those of all agents that were left."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of its memory."""
+        return sum(map(len, [*self.areas, *self.tables.mappings]))
+
     def is_pad(self, address: int) -> bool:
         """Whether ``address`` is in one of its pads."""
         return any(address in area for area in self.areas)
@@ -251,13 +256,15 @@ def own_places(memory: MemoryFile, mapped: Sequence[Region]) -> OwnPlaces:
     return OwnPlaces(code, [place for own in tables.values() for place in own])
 
 
-def _let_go(target: Target, places: Iterable[range], kept: Sequence[range]) -> None:
+def _let_go(target: Target, places: Iterable[range], kept: Sequence[range]) -> bool:
+    """``False``: the program may be killed for it."""
     for place in places:
         target.journal.unmaps(place)
         for part in without(place, kept):
             if target.system_call(SystemCall.MUNMAP, (part.start, len(part))) is None:
-                return  # the program may be killed for it
+                return False
         target.journal.unmapped(place)
+    return True
 
 
 def give_back_noted(
@@ -267,12 +274,12 @@ def give_back_noted(
     pid: int,
     noted: Iterable[range],
     leaving: AbstractSet[range] = frozenset(),
-) -> None:
+) -> int:
     """Unmaps what a debugger had mapped and not used yet, as its journal says, or was about to
     unmap (``leaving``). By now it may be something else: darc's is a mapping of its own, and there
     is nothing in it, or it bears the mark and nothing leads to it. Of what it was about to unmap
-    the mark alone tells that it is darc's still."""
-    mapped, noted = regions(pid), list(noted)
+    the mark alone tells that it is darc's still. How many bytes were unmapped."""
+    mapped, noted, unmapped = regions(pid), list(noted), 0
     for place in () if target.dispatches else noted:
         inside = [r for r in mapped if r.start < place.stop and place.start < r.end]
         if sum(r.end - r.start for r in inside) != len(place) or not inside:
@@ -297,7 +304,10 @@ def give_back_noted(
                     left_over=FrameHoles(program, memory, []),
                     most=SEARCHED,
                 )
-            if found == frozenset() and not any(
-                pc in place for pc in target.threads.program_counters().values()
+            if (
+                found == frozenset()
+                and not any(pc in place for pc in target.threads.program_counters().values())
+                and _let_go(target, [place], [])
             ):
-                _let_go(target, [place], [])
+                unmapped += len(place)
+    return unmapped

@@ -47,7 +47,9 @@ class ProcessPads(PadBackend):
             return "the program has shadow stacks, on which pads cannot change return addresses"
         return None
 
-    def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
+    def clean_up(
+        self, program: Program, *, unmap: bool = True, of_memory: bool = False
+    ) -> list[str]:
         with self._target.companions:
             return admission.clean_up_after_another(
                 self._target,
@@ -55,6 +57,7 @@ class ProcessPads(PadBackend):
                 self._pid,
                 own=journal_of(self._target, self._pid),
                 unmap=unmap,
+                of_memory=of_memory,
             )
 
     def room(self, program: Program, parameters: Parameters) -> Room:

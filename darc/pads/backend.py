@@ -45,9 +45,12 @@ class PadBackend(ABC):
         return None
 
     @abstractmethod
-    def clean_up(self, program: Program, *, unmap: bool = True) -> list[str]:
+    def clean_up(
+        self, program: Program, *, unmap: bool = True, of_memory: bool = False
+    ) -> list[str]:
         """Takes out what a debugger that was killed left there; tells of it. ``unmap``: also gives
-        back memory that nothing needs, where that can be.
+        back memory that nothing needs, where that can be; ``of_memory``: tells of that, too, and of
+        what stays.
 
         Raises:
             UnsupportedError: it was one of another version.

@@ -240,6 +240,54 @@ def test_what_is_left_is_taken_out(tables: str, tmp_path: Path) -> None:
         assert running.finish() == 0
 
 
+@pytest.mark.parametrize("pointers", ["own", "shared"])
+def test_what_is_left_of_green_threads_is_given_back(pointers: str, tmp_path: Path) -> None:
+    """All of it, in the middle of a search: no coroutine that rests has a word on its stack that
+    leads there."""
+    with server(build("greens"), pointers) as running:
+        before = unnamed(running)
+        kill(tmp_path, running.pid, IN_A_DECISION)
+        let_go(running.pid)
+        running.operations()
+        said = stop(tmp_path, running)
+        assert "of its memory in the program, which is given back" in said
+        assert "taken out" in said
+        running.operations()
+        assert altered(running) == []
+        left = sum(end - start for start, end in unnamed(running) - before)
+        assert left <= 256 << 10
+        assert running.finish() == 0
+
+
+@pytest.mark.debuggers(GDB)
+def test_memory_that_is_given_back_is_told(tmp_path: Path) -> None:
+    """A gdb that was told to end has taken its probes out, and left its memory. To give that back
+    is no error, as it is where nothing was left."""
+    with server(build("server")) as running:
+
+        def tell() -> None:
+            wait_for_changes(running.pid)
+            running.operations()
+            os.kill(tracer(running.pid), signal.SIGTERM)
+
+        threading.Thread(target=tell, daemon=True).start()
+        endless = "darc start handle --peak last --start-ops 500000000"
+        debug(tmp_path, None, (), [endless, "continue"], options=["-p", str(running.pid)])
+        let_go(running.pid)
+        assert altered(running) == []
+        first, second = (
+            debug(tmp_path, None, (), ["darc stop"], options=["-p", str(running.pid)])
+            for _ in range(2)
+        )
+        assert "darc: an earlier debugger had left" in first.gdb, first.gdb
+        assert "KiB of its memory in the program, which is given back" in first.gdb
+        assert first.status == 0
+        assert "nothing is being analysed" not in first.gdb
+        assert "nothing is being analysed" in second.gdb
+        assert second.status == 1
+        assert running.finish() == 0
+
+
 def test_kills_in_calls_leave_nothing(tmp_path: Path) -> None:
     """Three are killed one after the other; then the next one starts, and another one ends it."""
     with server(build("server")) as running:

@@ -107,7 +107,9 @@ class Program(Code):
 
 
 class Pads(ProcessPads):
-    def clean_up(self, program: object, *, unmap: bool = True) -> list[str]:
+    def clean_up(
+        self, program: object, *, unmap: bool = True, of_memory: bool = False
+    ) -> list[str]:
         return []
 
 

@@ -37,7 +37,9 @@ class Pads(ProcessPads):
     left: list[str]
     looks: list[bool]
 
-    def clean_up(self, program: object, *, unmap: bool = True) -> list[str]:
+    def clean_up(
+        self, program: object, *, unmap: bool = True, of_memory: bool = False
+    ) -> list[str]:
         self.looks.append(unmap)
         return self.left
 
