@@ -248,8 +248,9 @@ class ProcessFoothold(Foothold):
         why, room = _NO_MORE, max(room_for_threads(threads), 2 * now)
         while room > now:
             need = contexts_size(self._blob, size, room)
-            touched = max(need // size * _TOUCHED_PER_CONTEXT, min(need, SOON_USED))
-            base = self._map_tables(need, touched)
+            # Claims are spread by a hash: of a large table its front would serve few of them.
+            soon = need if need <= SOON_USED else 0
+            base = self._map_tables(need, max(room * _TOUCHED_PER_CONTEXT, soon), soon)
             if not isinstance(base, Refusal):
                 self.tables.contexts.add(base, room)
                 return None
@@ -263,7 +264,7 @@ class ProcessFoothold(Foothold):
             return _NO_MORE
         before = tables.mappings
         size = sum(records_size(self._blob, room))
-        base = self._map_tables(size, size)
+        base = self._map_tables(size, size, min(size, SOON_USED))
         if isinstance(base, Refusal):
             return base.why
         tables.records.use(base, room)
@@ -271,8 +272,9 @@ class ProcessFoothold(Foothold):
         self._mappings.unmap([old for old in before if old not in after])
         return None
 
-    def _map_tables(self, size: int, touched: int) -> int | Refusal:
-        """Memory for more tables, all zero."""
+    def _map_tables(self, size: int, touched: int, soon: int) -> int | Refusal:
+        """Memory for more tables, all zero: so many bytes, of which so many are going to be
+        touched, and the first ones soon."""
         why = limits.problem(self.identity, limits.Need(size, size, touched))
         if why is not None:
             return Refusal(why)
@@ -280,7 +282,8 @@ class ProcessFoothold(Foothold):
             base = self._mappings.map_tables(size)
         except PadsImpossibleError as error:
             return Refusal(str(error))
-        self._mappings.populate(range(base, base + min(size, SOON_USED)))
+        if soon:
+            self._mappings.populate(range(base, base + soon))
         return base
 
     def _undo(self) -> None:
