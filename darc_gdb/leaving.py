@@ -31,16 +31,17 @@ class Leaving:
         if not self._target.inferiors.is_home(event.inferior):
             return  # a child that gdb had as well
         self.farewell.rest()
-        self._target.on_exit()
+        self._target.handlers.ended()
         self._target.callbacks.guarded(self._app.on_exit)
 
     def on_leave(self) -> None:
         """Before gdb lets the program go or kills it: takes darc's probes out of it."""
-        try:
+
+        def leave() -> None:
             with at_home(self._app, self._target):
                 self._app.on_leave()
-        except Exception as error:
-            self._target.callbacks.failed(error)
+
+        self._target.callbacks.guarded(leave)
 
     def check(self) -> None:
         """The user wants gdb to let the program go.
@@ -76,7 +77,7 @@ class Leaving:
         """See :class:`Farewell`."""
 
         def prepare() -> None:
-            self._target.bell.leaving = self._leave_at_bell
+            self._target.bell.leave(self._leave_at_bell)
 
         def interrupt() -> None:
             """It stops as at Ctrl-C, and gdb leaves there."""

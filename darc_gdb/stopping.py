@@ -60,8 +60,8 @@ class Stopping:
 
     def _take_stop(self, event: gdb.StopEvent) -> None:
         target = self._target
-        target.stopped(event)
-        if target.take_stop(event) is Outcome.CONTINUE:
+        target.handlers.stopped(event)
+        if target.handlers.take_stop(event) is Outcome.CONTINUE:
             return
         try:
             with at_home(self._app, target):
@@ -84,7 +84,7 @@ class Stopping:
 
     def on_user_stop(self, *, brief: bool = False) -> None:
         """``brief``: it may go on without the user."""
-        self._target.at_prompt()
+        self._target.handlers.at_prompt()
         try:
             with at_home(self._app, self._target):
                 self._app.on_stop(brief=brief)
@@ -108,7 +108,7 @@ class Stopping:
         elif self._target.state is State.STOPPED:
             self._app.rest()
             self._farewell.rest()
-        self._target.at_prompt()
+        self._target.handlers.at_prompt()
         self._farewell.release(at_prompt=True)
 
     # ------------------------------------------------------------------- it goes on

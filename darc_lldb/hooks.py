@@ -63,8 +63,7 @@ def connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     Raises:
         KeyboardInterrupt: the user has pressed Ctrl-C, and lldb takes no stop hook.
     """
-    target.inferior.is_busy = lambda: app.is_busy
-    target.inferior.callbacks = Callbacks(
+    callbacks = Callbacks(
         failed=lambda error: target.screen.complain(told(app, error)),
         on_user_stop=app.on_stop,
         follow_up=app.follow_up,
@@ -73,6 +72,7 @@ def connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
         end=app.on_exit,
         lost=app.on_lost,
     )
+    target.inferior.serve(lambda: app.is_busy, callbacks)
     _Before(debugger, app, target).stand()
     add = f"target stop-hook add -P {StopHook.__module__}.{StopHook.__name__}"
     execute(debugger.GetCommandInterpreter(), add)
@@ -122,7 +122,7 @@ class _Before:
                 except Exception as error:  # told to the user, in one place
                     self._inferior.callbacks.failed(error)
                 if goes_on:
-                    self._leaving.goes_on = True
+                    self._leaving.lets_go_on()
 
         return run
 
