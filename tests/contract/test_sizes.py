@@ -37,7 +37,6 @@ LARGER = {
     "darc/app/app.py App": Size(400, 40, 11),
     "darc/code/architecture.py": Size(575),
     "darc/code/x86_64.py": Size(850),
-    "darc/collectors/callees.py Callees": Size(400, 36, 12),
     "darc/collectors/pad_collector.py PadCollector": Size(350, 37, 18),
     "darc/debuggee/process.py ProcessDebuggee": Size(225, 46, 4),
     "darc/debuggee/journal.py": Size(525),
