@@ -70,7 +70,7 @@ CALLERS_OF_C = {
     "darc_lldb/overrides.py": "what lldb's module does not hand on",
 }
 KEEPERS = {
-    "darc/app/app.py": "that the program stands for the user, or goes on",
+    "darc/app/observer.py": "that the program stands for the user, or goes on",
     "darc/debuggee/borrowing.py": "code that is borrowed for a system call",
     "darc/debuggee/leftbehind.py": "memory that is given back of an earlier debugger",
     "darc/debuggee/mappings.py": "memory that is mapped and given back",
