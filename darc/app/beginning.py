@@ -123,7 +123,7 @@ class Beginning:
             self.begin(program, 0, request, runs=True, asked=asked)
             self._emit(f"darc: {request.verb} {request.spec}: 'continue'")
             return
-        progress = Progress(self._target.screen)
+        progress = Progress(self._target.screen, asked, request.parameters.max_time)
         with progress.over(f"looks for {request.spec}"):
             try:
                 entry = finding.find_start(

@@ -225,7 +225,8 @@ def _where_it_is(program: Program, debuggee: HasCode, function: str) -> str:
     address = address_of(function)
     if program.is_code(address) or any(one.start <= address < one.end for one in program.modules):
         return function
-    found = [one for one in program.modules if _has_code(one, address)]
+    files = (one for one in program.modules if not one.name.startswith("["))  # as is the vdso
+    found = [one for one in files if _has_code(one, address)]
     if not found or not all(one.bias for one in found):
         return function
     entry = debuggee.entry()
