@@ -114,7 +114,7 @@ class Beginning:
             self._waiting.for_program(*checked)
             return
         self._debuggee = debuggee = self._choose(self._target)
-        if request.stops_unseen:
+        if request.stops_unseen or request.reads_beside:
             finding.check_read(request.command, debuggee)
         debuggee.check_supported()
         self._stay.watch_over(debuggee)
@@ -162,7 +162,7 @@ class Beginning:
         self._stay.keep_watching(self._debuggee)
         resumed, parameters = request.resumed, request.parameters
         way = request.way
-        if request.stops_unseen:
+        if request.stops_unseen or request.reads_beside:
             finding.check_read(request.command, self._debuggee)
         if way is not None and (why := way.collector.problem(self._debuggee)) is not None:
             raise UnsupportedError(why)

@@ -67,6 +67,9 @@ class Request:
     stops_unseen: bool = False
     """Whether it stops the program now and then without a word: it is refused in gdb's non-stop
     mode, which has no such stops, and in a kernel."""
+    reads_beside: bool = False
+    """Whether it looks at what is counted while the program runs: it is refused where that cannot
+    be, before anything is looked for."""
     parts: Mapping[str, Part] = field(default_factory=dict)
     """What is known of it before it begins."""
     is_of_file: bool = False

@@ -320,7 +320,7 @@ def test_nothing_is_waited_for_in_a_kernel(name: str, told: str) -> None:
     assert not app.is_busy
 
 
-@pytest.mark.parametrize("line", ["walk", "walk vfs_read", "why"])
+@pytest.mark.parametrize("line", ["walk", "walk vfs_read", "why", "catch vfs_read --above 4ms"])
 def test_what_is_for_processes_tells_what_to_type_in_a_kernel(line: str) -> None:
     world = FakeWorld()
     world.start()
