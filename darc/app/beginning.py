@@ -91,15 +91,24 @@ class Beginning:
         began = time.monotonic()
         self._target.wait_at_most(request.parameters.max_time)
         current.pursue(pursuit)  # Ctrl-C may come behind what begins
+        before = current.session
         try:
             self._find(request, began)
+        except KeyboardInterrupt:
+            if current.session is not before:  # as its probes were laid down until the program runs
+                self._emit("darc: it was set up by then: 'continue' goes on, 'darc stop' ends it")
+            raise
         finally:
             if current.session is None and not self._waiting:
                 current.pursue(None)
-        if current.session is not None:
-            current.session.was_set_up(time.monotonic() - began)
-        if pursuit is not None and current.session is not None:
-            pursuit.was_set_up(time.monotonic() - began)
+            elif current.session is not before:
+                self._was_set_up(pursuit, time.monotonic() - began)
+
+    def _was_set_up(self, pursuit: Pursuit | None, seconds: float) -> None:
+        if (session := self._current.session) is not None:
+            session.was_set_up(seconds)
+            if pursuit is not None:
+                pursuit.was_set_up(seconds)
 
     def _find(self, request: Request, asked: float) -> None:
         """Begins where the function is there, and waits where it may come."""
