@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 import gdb
 
 from darc.debuggee import bell, procfs
+from darc.debuggee.passedon import PassedOn
 from darc.model.errors import TargetError
 from darc.target.bell import Bell, answer
 from darc.target.outcome import Outcome
@@ -17,7 +18,7 @@ from darc_gdb import answers, later
 from darc_gdb.callbacks import Callbacks
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.inferiors import Inferiors
-from darc_gdb.screen import is_batch
+from darc_gdb.screen import GdbScreen, is_batch
 from darc_gdb.threads import GdbThreads, selected
 from darc_gdb.tracee import Tracee
 from darc_gdb.translated import translated
@@ -51,12 +52,15 @@ class GdbBell(Bell):
         deciding: Deciding,
         threads: GdbThreads,
         inferiors: Inferiors,
+        screen: GdbScreen,
     ) -> None:
         self.turn = turn
         self._callbacks = callbacks
         self._deciding = deciding
         self._threads = threads
         self._inferiors = inferiors
+        self._screen = screen
+        self._passed_on = PassedOn(screen.emit, stops_by="catch signal {}")
         self._catchpoint: gdb.Breakpoint | None = None
         self._handler: Callable[[], Outcome] | None = None
         self._signal = 0
@@ -67,12 +71,8 @@ class GdbBell(Bell):
         """The signal that gdb is told not to pass on, as the one that it has now is darc's."""
         self._asked = False
         """Whether darc itself is about to stop the program."""
-        self.leaving: Callable[[], None] | None = None
+        self._leaving: Callable[[], None] | None = None
         """What the bell is to do now, as gdb is about to leave."""
-        self.about_to_stop: Callable[[], None] = lambda: None
-        """gdb is going to tell of a stop, before it tells anybody else of it."""
-        self.passed_on: Callable[[str], None] = lambda name: None
-        """The program's own signal of that name has come, and gdb has not stopped."""
         self._passed: frozenset[int] = frozenset()
         """Signals of :data:`~darc.debuggee.bell.ASKED_FOR` that are caught for that."""
         self._unstopped: dict[str, bool] = {}
@@ -200,7 +200,7 @@ class GdbBell(Bell):
             return False
         name = signal.Signals(now).name
         if now in self._passed and procfs.catches(int(gdb.selected_inferior().pid), now):
-            self.passed_on(name)
+            self._passed_on.tell(name)
             self._stop_no_more(name)
             return False
         stops, tells, _ = answers.handling(name)
@@ -257,9 +257,18 @@ class GdbBell(Bell):
         self._catch_no_more()
         self._deciding.bury()
 
+    @any_thread
+    def leave(self, leave: Callable[[], None]) -> None:
+        """gdb is about to leave: that is what the bell does when it rings next."""
+        self._leaving = leave
+
+    def about_to_stop(self) -> None:
+        """gdb is going to tell of a stop, before it tells anybody else of it."""
+        self._screen.clear()
+
     def goes_on_unseen(self) -> None:
         """gdb is about to let the program go on, and tells nobody."""
-        self._deciding.unseen += 1
+        self._deciding.goes_on_unseen()
 
     def rang(self) -> bool:
         """The catchpoint's condition: whether gdb is to stop for real."""
@@ -274,7 +283,7 @@ class GdbBell(Bell):
             return self._stops_for_user()
         if not hears:
             return False
-        self._deciding.own_stops += 1
+        self._deciding.stopped_for_darc()
         if not self._deciding.all_stop:
             return self._deciding.owe(self.answer)
         self._threads.moved()
@@ -285,8 +294,8 @@ class GdbBell(Bell):
         """What the handler decides."""
         if self._handler is None:
             return Outcome.CONTINUE
-        if self.leaving is not None:
-            leave, self.leaving = self.leaving, None
+        if self._leaving is not None:
+            leave, self._leaving = self._leaving, None
             with self._deciding.undisturbed():
                 leave()
             return Outcome.CONTINUE

@@ -34,7 +34,7 @@ def _core(target: GdbTarget) -> NoReturn:
 
 
 def _process(target: GdbTarget) -> Debuggee:
-    target.memory.hidden, target.memory.is_local = None, True
+    target.memory.is_of_process()
     return ProcessDebuggee(target)
 
 
@@ -50,7 +50,7 @@ def _kernel(target: GdbTarget) -> Debuggee:
             f"{path.name} is no kernel: darc needs a program on this machine, or a kernel "
             "behind 'target remote'"
         )
-    target.memory.is_local = False
+    target.memory.is_of_machine()
     return KernelDebuggee(GdbRemote(target))
 
 

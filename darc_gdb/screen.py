@@ -39,8 +39,12 @@ class GdbScreen(LineScreen):
         """Whether the line below gdb's output is darc's to write on while the program runs,"""
         self._is_below = False
         """and while a command is carried out."""
-        self.leaves: Callable[[], bool] = lambda: False
+        self._leaves: Callable[[], bool] = lambda: False
         """What tells whether gdb is to leave. Any thread."""
+
+    def end_by(self, leaves: Callable[[], bool]) -> None:
+        """``leaves`` tells from now on whether gdb is to leave. Any thread."""
+        self._leaves = leaves
 
     def calls_off(self) -> Callable[[], bool]:
         before = _is_programs()
@@ -52,7 +56,7 @@ class GdbScreen(LineScreen):
 
     @any_thread
     def is_to_end(self) -> bool:
-        return self.leaves()
+        return self._leaves()
 
     def went_on(self) -> None:
         """The program goes on."""

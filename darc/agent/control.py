@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import TypedDict, Unpack
 
@@ -253,6 +254,18 @@ class Control:
         for name, value in values.items():
             assert isinstance(value, int)
             self.constant[name] = value
+
+    def move_records(self, record_list: int, records: int, room: int) -> None:
+        """The table of calls and its list are at these addresses, with this ``room``, from now on.
+        No thread is in the agent."""
+        self.layout = dataclasses.replace(
+            self.layout,
+            room=dataclasses.replace(self.layout.room, records=room),
+            record_list=record_list - self.base,
+            records=records - self.base,
+        )
+        mask = self.layout.record_mask
+        self.move(record_list=record_list, records=records, record_mask=mask)
 
     def take(self, name: str) -> int:
         """What a field has counted, where its name is known only now: it begins anew."""

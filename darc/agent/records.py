@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import struct
 from collections.abc import Callable, Iterator, Mapping
@@ -150,16 +149,10 @@ class Records:
                 free = self._blob.constants.FREE
                 state = STATE.pack(0, 0, (serial + 1) & 0xFFFF_FFFF, free)
                 self._write(context + self._contexts.state_at, state)
-        self._control.layout = dataclasses.replace(
-            self._control.layout,
-            room=dataclasses.replace(self._control.layout.room, records=room),
-            record_list=base - self._control.base,
-            records=base + list_size - self._control.base,
-        )
-        records, mask = base + list_size, self._control.layout.record_mask
-        self._control.move(record_list=base, records=records, record_mask=mask)
+        records = base + list_size
+        self._control.move_records(base, records, room)
         self._control.set(record_count=0)
-        self._sites.move_records(records, mask)
+        self._sites.move_records(records, self._control.layout.record_mask)
 
     def _records(self, mark: str) -> list[RecordRow]:
         size = self._blob.sizes["darc_record"]

@@ -58,7 +58,7 @@ class Ahead(LooksAhead):
     def forget(self) -> None:
         """What was read ahead may not hold any more."""
         self.plan_anew()
-        self._callees.forget_ahead()
+        self._callees.code.forget_ahead()
         self._installer.forget_ahead()
 
     def look_ahead(self, nodes: Callable[[], Sequence[Fnode]], levels: int, seconds: float) -> bool:

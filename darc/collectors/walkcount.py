@@ -63,11 +63,15 @@ class Windows(CountsWindows):
         self._tables = tables
         self._pads = pads
         self._calls = calls
-        self.idle = 0
+        self._idle = 0
         """Functions with numbers below that are those that threads wait in."""
         self._before: dict[tuple[int, int], tuple[int, int]] = {}
         self._epoch = 0
         self.entered = frozenset()
+
+    def wait_below(self, idle: int) -> None:
+        """Functions with numbers below ``idle`` are those that threads wait in."""
+        self._idle = idle
 
     def begin(self) -> None:
         self._epoch = self._tables.epoch
@@ -120,7 +124,7 @@ class Windows(CountsWindows):
             waiting = sum(
                 end - waits.start
                 for other, idle, waits in found
-                if other == key and idle < self.idle <= number and waits.slot < record.slot
+                if other == key and idle < self._idle <= number and waits.slot < record.slot
             )
             spent = walkers[key].spent
             inner = max(spent - record.overhead + waiting, 0)

@@ -357,12 +357,12 @@ PadCollector.on_bell = die
 a thread to stop and was killed before that had."""
 
 UNWATCHED = """
-from darc.debuggee import process
+from darc.debuggee import watchover
 
 def none(pid):
     raise OSError("no shell is here")
 
-process.Guardian = none
+watchover.Guardian = none
 """
 
 
