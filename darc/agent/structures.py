@@ -8,6 +8,25 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+class BlockRow(NamedTuple):
+    """``struct darc_block``."""
+
+    calls: int
+    sum: int
+    max: int
+    open: int
+    serial: int
+    member: int
+    left: int
+    recursions: int
+    dropped: int
+    lost: int
+    foreign: int
+    jumps: int
+    at: int = 0
+    """Where it is, of one that is told by that."""
+
+
 class ContextRow(NamedTuple):
     """``struct darc_context``."""
 
@@ -234,6 +253,28 @@ class KeptRow(NamedTuple):
     lost_waits: int
     since: int
     began: int
+    at: int = 0
+    """Where it is, of one that is told by that."""
+
+
+class ParkedRow(NamedTuple):
+    """``struct darc_parked``."""
+
+    control: int
+    signal: int
+    mask: int
+    stack: int
+    r11: int
+    r10: int
+    r9: int
+    r8: int
+    stub: int
+    rsi: int
+    rcx: int
+    rdx: int
+    rax: int
+    rdi: int
+    back: int
     at: int = 0
     """Where it is, of one that is told by that."""
 

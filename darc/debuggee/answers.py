@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 from signal import SIGINT
 
+from darc.agent.fieldnames import ControlField
 from darc.agent.memory import AgentMemory
 from darc.code.system_calls import SystemCall
 from darc.debuggee.handlers import Handler
@@ -24,7 +25,7 @@ class KernelAnswers:
     def __init__(self, tables: AgentMemory, memory: MemoryFile, mappings: Mappings) -> None:
         self._memory = memory
         self._mappings = mappings
-        self._place, self._size = tables.field("handler")
+        self._place, self._size = tables.field(ControlField.HANDLER)
 
     def may_read_clock(self) -> bool:
         """Whether its threads may read the time-stamp counter (prctl(2), PR_GET_TSC)."""

@@ -12,6 +12,9 @@ from __future__ import annotations
 import struct
 
 from darc.agent import compiled
+from darc.agent.compiled import Symbol
+from darc.agent.fieldnames import Structure
+from darc.agent.structures import ParkedRow
 from darc.code.processor import (
     DETOURS,
     PROGRAM_COUNTER,
@@ -30,37 +33,38 @@ def lead_home(target: Target, foothold: Foothold, slot: int) -> bool:
     ``slot``, as where f0 returned from there. ``False``: no thread stands where it can be led home
     from; nothing was changed."""
     stack = cfa_of(slot)
-    found = [one for one in _parked(target, foothold).items() if one[1]["stack"] == stack]
+    found = [one for one in _parked(target, foothold).items() if one[1].stack == stack]
     if not found:
         return False
-    ((thread, words),) = found
+    ((thread, row),) = found
+    words = row._asdict()
     if DETOURS.is_restarted(words[RESULT]):
         return False
     # The debugger may be killed between any two of these. Until the thread is at darc_home it goes
     # on by itself with what is on its stack; there only its stack pointer is still another one.
     for name in SCRATCH:
         target.threads.write_register(thread, name, words[name])
-    target.memory.write(foothold.symbol("darc_home_stack"), struct.pack("<Q", stack))
-    target.memory.write(foothold.symbol("darc_home_back"), struct.pack("<Q", words["back"]))
-    target.threads.write_register(thread, PROGRAM_COUNTER, foothold.symbol("darc_home"))
+    target.memory.write(foothold.symbol(Symbol.HOME_STACK), struct.pack("<Q", stack))
+    target.memory.write(foothold.symbol(Symbol.HOME_BACK), struct.pack("<Q", row.back))
+    target.threads.write_register(thread, PROGRAM_COUNTER, foothold.symbol(Symbol.HOME))
     target.threads.write_register(thread, STACK_POINTER, stack)
-    target.threads.write_register(thread, PROGRAM_COUNTER, words["back"])
+    target.threads.write_register(thread, PROGRAM_COUNTER, row.back)
     return True
 
 
 def parked_slots(target: Target, foothold: Foothold) -> dict[int, int]:
     """The threads that stand where they can be led home from, and :func:`lead_home`'s slots."""
-    return {thread: slot_of(words["stack"]) for thread, words in _parked(target, foothold).items()}
+    return {thread: slot_of(row.stack) for thread, row in _parked(target, foothold).items()}
 
 
-def _parked(target: Target, foothold: Foothold) -> dict[int, dict[str, int]]:
+def _parked(target: Target, foothold: Foothold) -> dict[int, ParkedRow]:
     """The threads that stand where they can be led home from, and what is on their stacks."""
     blob = compiled.load()
-    first, end = foothold.symbol("darc_parked"), foothold.symbol("darc_unparked")
+    first, end = foothold.symbol(Symbol.PARKED), foothold.symbol(Symbol.UNPARKED)
     found = {}
     for thread, pc in target.threads.program_counters().items():
         if first <= pc < end:
             stack = target.threads.read_register(thread, STACK_POINTER)
-            raw = target.memory.read(stack, blob.sizes["darc_parked"])
-            found[thread] = blob.by_name("darc_parked", raw)
+            raw = target.memory.read(stack, blob.sizes[Structure.PARKED])
+            found[thread] = blob.unpack(ParkedRow, raw)
     return found

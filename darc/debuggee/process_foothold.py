@@ -13,6 +13,8 @@ from signal import SIGSYS
 from typing import Self
 
 from darc.agent import compiled
+from darc.agent.compiled import Symbol
+from darc.agent.fieldnames import ControlField, Structure
 from darc.agent.layout import (
     MOST_RECORDS,
     SOON_USED,
@@ -102,7 +104,9 @@ class ProcessFoothold(Foothold):
         # An exec ends it.
         try:
             with MemoryFile(self.identity) as memory:
-                magic = int.from_bytes(memory.read(*self.tables.field("magic")), "little")
+                magic = int.from_bytes(
+                    memory.read(*self.tables.field(ControlField.MAGIC)), "little"
+                )
         except TargetError:
             return False
         return magic == self._blob.constants.MAGIC
@@ -215,8 +219,8 @@ class ProcessFoothold(Foothold):
         """Whether this very agent is there; two words of it are a thread's that went home."""
         code = bytearray(self._blob.code)
         try:
-            for name in ("darc_home_stack", "darc_home_back"):
-                at = self._blob.symbols[name]
+            symbols = self._blob.symbols
+            for at in (symbols[Symbol.HOME_STACK], symbols[Symbol.HOME_BACK]):
                 code[at : at + 8] = self._target.memory.read(place + at, 8)
             return self._target.memory.read(place, len(code)) == bytes(code)
         except TargetError:
@@ -236,7 +240,7 @@ class ProcessFoothold(Foothold):
     def _rows_in(self, place: range) -> frozenset[int]:
         """The numbers of the sites whose rows the pads there read: they have their addresses."""
         raw, first = self._target.memory.read(place.start, len(place)), self.tables.sites.address(0)
-        size, sites = self._blob.sizes["darc_site"], self.tables.layout.room.sites
+        size, sites = self._blob.sizes[Structure.SITE], self.tables.layout.room.sites
         words = (struct.unpack_from("<Q", raw, at)[0] for at in range(max(0, len(raw) - 7)))
         offsets = (word - first for word in words if first <= word < first + size * sites)
         return frozenset(offset // size for offset in offsets)
