@@ -72,6 +72,9 @@ IMPORTING = {
 }
 """Names by which one does."""
 
+PACKAGES = MODULES & {name.rpartition(".")[0] for name in MODULES}
+"""Modules that have others in them."""
+
 COMMON = {"__builtins__", "__dict__", "__getattr__", "__getattribute__", "__loader__", "__spec__"}
 """What all modules have by which one does."""
 
@@ -566,14 +569,13 @@ def whole_packages(file: Path, tree: ast.Module) -> Iterator[str]:
     """Where a package of the project is a value: by its names (``vars``) one gets whatever anybody
     has imported of it. And where a module is asked for what all modules have (``__dict__``)."""
     names = names_in(tree)
-    packages = {name for name in MODULES if any(one.startswith(f"{name}.") for one in MODULES)}
     named = [node for node in walk(tree) if isinstance(node, ast.Name | ast.Attribute)]
     asked = {id(node.value) for node in named if isinstance(node, ast.Attribute)}
     for node in named:
         first = next(one for one in ast.walk(node) if not isinstance(one, ast.Attribute))
         if not isinstance(first, ast.Name) or first.id not in names:
             continue
-        if id(node) not in asked and (name := name_of(node, names)) in packages:
+        if id(node) not in asked and (name := name_of(node, names)) in PACKAGES:
             yield f"{file}:{node.lineno} has {name}"
         is_common = isinstance(node, ast.Attribute) and node.attr in COMMON
         if is_common and (name := name_of(node, names)).rpartition(".")[0] in MODULES:
