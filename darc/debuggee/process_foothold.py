@@ -29,10 +29,10 @@ from darc.agent.memory import AgentMemory
 from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import limits
-from darc.debuggee.answers import KernelAnswers
 from darc.debuggee.detour import DispatchedError, failed
 from darc.debuggee.frameholes import FrameHoles
 from darc.debuggee.gaps import gaps
+from darc.debuggee.insidecalls import InsideCalls
 from darc.debuggee.landingpools import MOST_POOLS, LandingPools
 from darc.debuggee.leftbehind import (
     NO_LANDINGS,
@@ -393,9 +393,9 @@ class ProcessFoothold(Foothold):
                     self._pools.take(area, module.start, module.end, self.landings)
 
     @property
-    def answers(self) -> KernelAnswers:
+    def inside_calls(self) -> InsideCalls:
         """What the kernel tells the program of itself."""
-        return KernelAnswers(self.tables, self.memory, self._mappings)
+        return InsideCalls(self.tables, self.memory, self._mappings)
 
     def _take_tables(self) -> AgentMemory:
         layout = self._layout
@@ -413,7 +413,7 @@ class ProcessFoothold(Foothold):
             read=self.memory.read,
             write=self.memory.write,
         )
-        if not KernelAnswers(tables, self.memory, self._mappings).may_read_clock():
+        if not InsideCalls(tables, self.memory, self._mappings).may_read_clock():
             raise PadsImpossibleError(_NO_CLOCK)
         return tables
 

@@ -18,7 +18,7 @@ _PR_TSC_SIGSEGV = 2
 _SIGNAL_SET = 8  # bytes of a set of signals in the kernel
 
 
-class KernelAnswers:
+class InsideCalls:
     """While all threads stand still; ``tables`` have room for an answer. All raise
     :class:`~darc.model.errors.PadsImpossibleError` where the program can make no system call."""
 
