@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from darc.agent.compiled import Symbol
+from darc.agent.compiled import AgentSymbol
 from darc.agent.fieldnames import Structure
 from darc.agent.memory import AgentMemory
 from darc.agent.structures import SiteRow
@@ -117,8 +117,8 @@ class KernelPlacing(Placing):
 
     def f0_code(self, index: int) -> pads.F0Code:
         blob, tables = self._blob, self._tables
-        enter, leave = blob.symbols[Symbol.ENTER_F0], blob.symbols[Symbol.LEAVE_F0]
-        end = blob.symbols[Symbol.END_F0]
+        enter, leave = blob.symbols[AgentSymbol.ENTER_F0], blob.symbols[AgentSymbol.LEAVE_F0]
+        end = blob.symbols[AgentSymbol.END_F0]
         addresses = {
             blob.constants.THE_SITE: tables.sites.address(index),
             blob.constants.THE_CONTROL: tables.control,

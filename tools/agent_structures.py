@@ -19,7 +19,7 @@ from darc.agent.build import HERE  # noqa: E402
 ROWS, NAMES = HERE / "structures.py", HERE / "fieldnames.py"
 VALUES = HERE / "fieldvalues.py"
 
-STRUCTURES = ("Block", "Context", "Control", "Event", "Kept", "Parked", "Record", "Site")
+STRUCTURES = ("Block", "Context", "Control", "Event", "Kept", "Record", "Site")
 """What is read as a whole, by its name in the header without the prefix."""
 
 NAMED = (
@@ -30,11 +30,13 @@ NAMED = (
     "Control",
     "Event",
     "Kept",
-    "Parked",
     "Record",
     "Site",
 )
 """Whose fields are asked for by their names."""
+
+NEUTRAL = {"Parked": {"back", "stack"}}
+"""and these of one whose others are a processor's registers."""
 
 WRITTEN = {"Contexts": 8, "Control": 16, "Record": 8, "Site": 8}
 """What is written by the names of its fields: up to which size, in bytes, these are numbers."""
@@ -76,7 +78,7 @@ from typing import TypedDict
 
 _END_NAMES = '''
 
-class Field(StrEnum):
+class AgentField(StrEnum):
     """A field of one of them, behind its structure."""
 '''
 
@@ -115,8 +117,10 @@ def _fields(name: str) -> str:
     """A structure's fields as an enum, so that mypy knows each."""
     structure = f"darc_{name.lower()}"
     own = [field for field in sorted(compiled.load().fields) if field.startswith(f"{structure}.")]
+    of_all = NEUTRAL.get(name, set(map(_field, own)))
+    own = [field for field in own if _field(field) in of_all]
     members = "".join(f'    {_field(field).upper()} = "{field}"\n' for field in own)
-    return f'class {name}Field(Field):\n    """Of ``struct {structure}``."""\n\n{members}'
+    return f'class {name}Field(AgentField):\n    """Of ``struct {structure}``."""\n\n{members}'
 
 
 def rows() -> str:
@@ -128,7 +132,7 @@ def names() -> str:
     """What the file of names has."""
     found = sorted(compiled.load().sizes)
     own = "".join(f'    {name.removeprefix("darc_").upper()} = "{name}"\n' for name in found)
-    return "\n\n".join((_BEGIN_NAMES + own + _END_NAMES, *map(_fields, NAMED)))
+    return "\n\n".join((_BEGIN_NAMES + own + _END_NAMES, *map(_fields, (*NAMED, *NEUTRAL))))
 
 
 def values() -> str:

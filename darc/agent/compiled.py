@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, Unpack, cast, overload
 
 from darc.agent.constants import Constants
-from darc.agent.fieldnames import Field, Structure
+from darc.agent.fieldnames import AgentField, Structure
 from darc.agent.fieldvalues import ContextsValues, ControlValues, RecordValues, SiteValues
 from darc.model.errors import UnsupportedError
 
@@ -25,7 +25,7 @@ Row = TypeVar("Row", bound=tuple[int, ...])
 """One of :mod:`darc.agent.structures`."""
 
 
-class Symbol(StrEnum):
+class AgentSymbol(StrEnum):
     """What of the agent is asked for by its name."""
 
     BELL = "darc_bell"
@@ -63,13 +63,13 @@ class Blob:
     """
 
     code: bytes
-    symbols: Mapping[Symbol, int]
+    symbols: Mapping[AgentSymbol, int]
     constants: Constants
     sizes: Mapping[Structure, int]
-    fields: Mapping[Field, tuple[int, int]]
+    fields: Mapping[AgentField, tuple[int, int]]
     """Offset and size of each, in bytes."""
 
-    def offset(self, field: Field) -> int:
+    def offset(self, field: AgentField) -> int:
         """Offset in bytes of ``RecordField.SLOT`` and the like."""
         return self.fields[field][0]
 
@@ -111,9 +111,13 @@ class Blob:
         structure = f"darc_{kind.__name__.removesuffix('Row').lower()}"
         return make(*self._values(structure, raw), at)
 
+    def by_name(self, structure: Structure, raw: bytes) -> dict[str, int]:
+        """The same of any ``structure``, where names of its fields are known only now."""
+        return dict(zip(self.numbers(structure), self._values(structure, raw), strict=True))
+
     def _place(self, structure: str, name: str) -> tuple[int, int]:
         """Offset and size of a field whose name is known only now."""
-        return self.fields[cast(Field, f"{structure}.{name}")]
+        return self.fields[cast(AgentField, f"{structure}.{name}")]
 
     @functools.cache  # noqa: B019 - the blob lives as long as the process
     def numbers(self, structure: str) -> tuple[str, ...]:

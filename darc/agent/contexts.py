@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded
-from darc.agent.fieldnames import ContextField, ContextsField, ControlField, Field, Structure
+from darc.agent.fieldnames import AgentField, ContextField, ContextsField, ControlField, Structure
 from darc.agent.layout import contexts_size, words
 from darc.agent.rows import NodeTotal
 from darc.model.profile import Profile
@@ -120,7 +120,7 @@ class ThreadContexts:
         op, top, serial, idle = STATE.unpack(self._read(context + self.state_at, STATE.size))
         return op, top, serial, idle
 
-    def number(self, context: int, field: Field) -> int:
+    def number(self, context: int, field: AgentField) -> int:
         """Another field of a context."""
         offset, size = self._blob.fields[field]
         return int.from_bytes(self._read(context + offset, size), "little")
@@ -156,7 +156,7 @@ class ThreadContexts:
         for context in self.addresses():
             raw = self._read(context, offset + size)
 
-            def value(field: Field, raw: bytes = raw) -> int:
+            def value(field: AgentField, raw: bytes = raw) -> int:
                 at, length = fields[field]
                 return int.from_bytes(raw[at : at + length], "little")
 

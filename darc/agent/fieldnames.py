@@ -38,11 +38,11 @@ class Structure(StrEnum):
     WORDS = "darc_words"
 
 
-class Field(StrEnum):
+class AgentField(StrEnum):
     """A field of one of them, behind its structure."""
 
 
-class BlockField(Field):
+class BlockField(AgentField):
     """Of ``struct darc_block``."""
 
     BINS = "darc_block.bins"
@@ -60,7 +60,7 @@ class BlockField(Field):
     SUM = "darc_block.sum"
 
 
-class ClassField(Field):
+class ClassField(AgentField):
     """Of ``struct darc_class``."""
 
     KEPT = "darc_class.kept"
@@ -68,7 +68,7 @@ class ClassField(Field):
     SLOWEST = "darc_class.slowest"
 
 
-class ContextField(Field):
+class ContextField(AgentField):
     """Of ``struct darc_context``."""
 
     ASIDE = "darc_context.aside"
@@ -110,7 +110,7 @@ class ContextField(Field):
     UNREPORTED = "darc_context.unreported"
 
 
-class ContextsField(Field):
+class ContextsField(AgentField):
     """Of ``struct darc_contexts``."""
 
     COUNT = "darc_contexts.count"
@@ -119,7 +119,7 @@ class ContextsField(Field):
     UNUSED = "darc_contexts.unused"
 
 
-class ControlField(Field):
+class ControlField(AgentField):
     """Of ``struct darc_control``."""
 
     ACTION_AT = "darc_control.action_at"
@@ -272,7 +272,7 @@ class ControlField(Field):
     WORK_OF = "darc_control.work_of"
 
 
-class EventField(Field):
+class EventField(AgentField):
     """Of ``struct darc_event``."""
 
     FIRST = "darc_event.first"
@@ -290,7 +290,7 @@ class EventField(Field):
     WORDS = "darc_event.words"
 
 
-class KeptField(Field):
+class KeptField(AgentField):
     """Of ``struct darc_kept``."""
 
     BEGAN = "darc_kept.began"
@@ -320,29 +320,7 @@ class KeptField(Field):
     WAITERS = "darc_kept.waiters"
 
 
-class ParkedField(Field):
-    """Of ``struct darc_parked``."""
-
-    BACK = "darc_parked.back"
-    CONTROL = "darc_parked.control"
-    INFO = "darc_parked.info"
-    MASK = "darc_parked.mask"
-    NO_TIME = "darc_parked.no_time"
-    R10 = "darc_parked.r10"
-    R11 = "darc_parked.r11"
-    R8 = "darc_parked.r8"
-    R9 = "darc_parked.r9"
-    RAX = "darc_parked.rax"
-    RCX = "darc_parked.rcx"
-    RDI = "darc_parked.rdi"
-    RDX = "darc_parked.rdx"
-    RSI = "darc_parked.rsi"
-    SIGNAL = "darc_parked.signal"
-    STACK = "darc_parked.stack"
-    STUB = "darc_parked.stub"
-
-
-class RecordField(Field):
+class RecordField(AgentField):
     """Of ``struct darc_record``."""
 
     BACK = "darc_record.back"
@@ -366,7 +344,7 @@ class RecordField(Field):
     TAILS = "darc_record.tails"
 
 
-class SiteField(Field):
+class SiteField(AgentField):
     """Of ``struct darc_site``."""
 
     ADDRESS = "darc_site.address"
@@ -390,3 +368,10 @@ class SiteField(Field):
     TARGET_COUNT = "darc_site.target_count"
     TARGETS = "darc_site.targets"
     TIMED = "darc_site.timed"
+
+
+class ParkedField(AgentField):
+    """Of ``struct darc_parked``."""
+
+    BACK = "darc_parked.back"
+    STACK = "darc_parked.stack"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from darc.agent.contexts import STATE, ThreadContexts
 from darc.agent.control import Control
 from darc.agent.damage import guarded
-from darc.agent.fieldnames import ContextField, Field, RecordField, Structure
+from darc.agent.fieldnames import AgentField, ContextField, RecordField, Structure
 from darc.agent.layout import records_size
 from darc.agent.rows import OpenSlot
 from darc.agent.sites import Sites
@@ -164,7 +164,7 @@ class Records:
         self._control.set(record_count=0)
         self._sites.move_records(records, mask)
 
-    def _records(self, mark: Field) -> list[RecordRow]:
+    def _records(self, mark: AgentField) -> list[RecordRow]:
         size = self._blob.sizes[Structure.RECORD]
         offset = self._blob.offset(mark)
         back = functools.cache(self._back)

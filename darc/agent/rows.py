@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from darc.agent.fieldnames import Field
+from darc.agent.fieldnames import AgentField
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Stale:
 
     context: int
     serial: int
-    mark: Field
+    mark: AgentField
     """Where its serial is written to say so."""
 
 

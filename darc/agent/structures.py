@@ -257,28 +257,6 @@ class KeptRow(NamedTuple):
     """Where it is, of one that is told by that."""
 
 
-class ParkedRow(NamedTuple):
-    """``struct darc_parked``."""
-
-    control: int
-    signal: int
-    mask: int
-    stack: int
-    r11: int
-    r10: int
-    r9: int
-    r8: int
-    stub: int
-    rsi: int
-    rcx: int
-    rdx: int
-    rax: int
-    rdi: int
-    back: int
-    at: int = 0
-    """Where it is, of one that is told by that."""
-
-
 class RecordRow(NamedTuple):
     """``struct darc_record``."""
 

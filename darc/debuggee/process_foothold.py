@@ -13,7 +13,7 @@ from signal import SIGSYS
 from typing import Self
 
 from darc.agent import compiled
-from darc.agent.compiled import Symbol
+from darc.agent.compiled import AgentSymbol
 from darc.agent.fieldnames import ControlField, Structure
 from darc.agent.layout import (
     MOST_RECORDS,
@@ -220,7 +220,7 @@ class ProcessFoothold(Foothold):
         code = bytearray(self._blob.code)
         try:
             symbols = self._blob.symbols
-            for at in (symbols[Symbol.HOME_STACK], symbols[Symbol.HOME_BACK]):
+            for at in (symbols[AgentSymbol.HOME_STACK], symbols[AgentSymbol.HOME_BACK]):
                 code[at : at + 8] = self._target.memory.read(place + at, 8)
             return self._target.memory.read(place, len(code)) == bytes(code)
         except TargetError:

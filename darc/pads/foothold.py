@@ -15,7 +15,7 @@ from enum import IntEnum
 from typing import Self
 
 from darc.agent import compiled
-from darc.agent.compiled import Symbol
+from darc.agent.compiled import AgentSymbol
 from darc.agent.damage import DamagedError
 from darc.agent.layout import Room
 from darc.agent.memory import AgentMemory
@@ -149,8 +149,8 @@ class Foothold(ABC):
             resolution,
             *self._thread_key(),
             may_read_pointer=self._may_read_pointer,
-            enter=self.symbol(Symbol.FROM_PAD_ENTER),
-            leave=self.symbol(Symbol.FROM_PAD_LEAVE),
+            enter=self.symbol(AgentSymbol.FROM_PAD_ENTER),
+            leave=self.symbol(AgentSymbol.FROM_PAD_LEAVE),
         )
         self._begin_landings()
         try:
@@ -170,7 +170,10 @@ class Foothold(ABC):
         self._agent_base = base
         self.placing = self._new_placing(
             pads.Stubs(
-                *(self.symbol(Symbol[f"STUB_{one.name.upper()}"]) for one in fields(pads.Stubs))
+                *(
+                    self.symbol(AgentSymbol[f"STUB_{one.name.upper()}"])
+                    for one in fields(pads.Stubs)
+                )
             )
         )
 
@@ -284,7 +287,7 @@ class Foothold(ABC):
         del threads
         return "there is no more memory"
 
-    def symbol(self, name: Symbol) -> int:
+    def symbol(self, name: AgentSymbol) -> int:
         """Address of one of the agent's functions."""
         return self._agent_base + self._blob.symbols[name]
 

@@ -21,7 +21,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from darc.agent import compiled
-from darc.agent.compiled import Symbol
+from darc.agent.compiled import AgentSymbol
 from darc.agent.fieldnames import ContextField, ControlField, Structure
 from darc.agent.fieldvalues import SiteValues
 from darc.agent.layout import Room, plan
@@ -271,7 +271,7 @@ class World:
         memory.write(self._base, self.code)
         self._used = self._base + (len(self.code) + 63) // 64 * 64
         self._stubs = pads.Stubs(
-            *(self._base + self.symbols[Symbol[f"STUB_{name.upper()}"]]
+            *(self._base + self.symbols[AgentSymbol[f"STUB_{name.upper()}"]]
               for name in ("call", "indirect", "returned", "tail", "entry", "leave", "landed"))
         )  # fmt: skip
         layout = plan(self.blob, Room(sites=64, nodes=256, routes=256, records=16, contexts=1))

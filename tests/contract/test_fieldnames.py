@@ -86,7 +86,7 @@ def test_a_string_is_noticed(text: str) -> None:
         "types.offset('irq_desc', 'action')",
         "blob.offset(RecordField.SLOT)",
         "tables.take(loss.value)",
-        "self.symbol(Symbol[f'STUB_{name.upper()}'])",
+        "self.symbol(AgentSymbol[f'STUB_{name.upper()}'])",
     ],
 )
 def test_what_is_none(text: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from darc.agent import compiled
-from darc.agent.compiled import Symbol
+from darc.agent.compiled import AgentSymbol
 from darc.agent.fieldnames import ContextField
 from kgdb.vm.machine import Machine
 from tests import debugger
@@ -72,7 +72,7 @@ def machine() -> Iterator[Machine]:
 def within_the_agent() -> str:
     """Stops where a call has just come back, in the middle of what the agent does then."""
     blob = compiled.load()
-    start, idle = blob.symbols[Symbol.STUB_RETURNED], blob.offset(ContextField.IDLE)
+    start, idle = blob.symbols[AgentSymbol.STUB_RETURNED], blob.offset(ContextField.IDLE)
     inside = bytes((0xC7, 0x46, idle, 0, 0, 0, 0))  # mov dword ptr [rsi + idle], 0
     return f"hbreak *((char *) &darc_stub_returned + {blob.code.index(inside, start) + 7 - start})"
 

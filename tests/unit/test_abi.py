@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from darc.agent import compiled
-from darc.agent.compiled import Symbol
+from darc.agent.compiled import AgentSymbol
 from darc.agent.constants import Constants
 from darc.agent.control import Word
 from darc.agent.fieldnames import ControlField, RecordField, Structure
@@ -45,7 +45,7 @@ def test_rows_are_those_of_the_compiled_agent() -> None:
 
 
 def test_what_of_the_agent_is_asked_for_is_there() -> None:
-    assert set(Symbol) <= compiled.load().symbols.keys()
+    assert set(AgentSymbol) <= compiled.load().symbols.keys()
 
 
 def test_no_attribute_has_a_name_that_the_header_has_not() -> None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from darc.agent import compiled
-from darc.agent.fieldnames import ParkedField, Structure
+from darc.agent.fieldnames import AgentField, ParkedField, Structure
 from darc.debuggee import procfs
 from darc.debuggee.process_pads import ProcessPads
 from darc.pads.backend import BellOutcome
@@ -43,7 +43,7 @@ class World:
             for field, value in (
                 (ParkedField.STACK, stack + 0x800),
                 (ParkedField.BACK, BACK + number),
-                (ParkedField.RAX, 42),
+                (cast(AgentField, "darc_parked.rax"), 42),
             ):
                 struct.pack_into("<Q", words, blob.offset(field), value)
             self.target.map(stack, bytes(words))
