@@ -159,7 +159,7 @@ class App:
         self._waiting.forget_failure()
         try:
             self._beginning.begin_or_wait(request, pursuit)
-        except DarcError:
+        except (DarcError, KeyboardInterrupt):
             if self.session is None and not self._waiting:  # what there was is there still
                 self._current.take_back(kept)
             raise

@@ -24,6 +24,8 @@ from darc.debuggee.process import PROCESS
 from darc.debuggee.process_pads import ProcessPads
 from darc.model.errors import DarcError, NotFoundError, TargetError, UsageError
 from darc.model.status import Status
+from darc.session.pauses import Pauses
+from darc.session.session import Session
 from darc.views.exporters.json import to_json
 from kgdb.debuggee import KERNEL
 from tests.unit.assembly import Code
@@ -231,6 +233,43 @@ def test_a_start_that_finds_nothing_leaves_what_was_shown(user: User) -> None:
         commands.run(user.app, "start", "*0x10")
     assert not user.app.is_busy
     assert shown.paths
+    assert to_json(user.app.snapshot()) == to_json(shown)
+    assert user.is_clean
+
+
+def test_ctrl_c_as_the_probes_are_laid_down_says_that_it_is_set_up(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is the last of it; over a slow line it takes a while. 'Quit' alone reads as nothing."""
+
+    def interrupted(pauses: Pauses) -> None:
+        del pauses
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Pauses, "begin", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        user.start()
+    assert "it was set up by then: 'continue' goes on, 'darc stop' ends it" in user.said
+    assert user.app.is_busy
+    user.app.stop()
+    assert user.is_clean
+
+
+def test_ctrl_c_before_it_is_set_up_leaves_what_was_shown(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user.start()
+    user.go_on()
+    shown = user.app.snapshot()
+
+    def interrupted(session: Session) -> None:
+        del session
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "install", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        user.start()
+    assert "it was set up" not in user.said
     assert to_json(user.app.snapshot()) == to_json(shown)
     assert user.is_clean
 

@@ -126,7 +126,7 @@ def test_the_time_limit_knocks(user: User, monkeypatch: pytest.MonkeyPatch) -> N
         watch.stop()
 
 
-@pytest.mark.parametrize("line", ["why", "walk", "walk f"])
+@pytest.mark.parametrize("line", ["why", "walk", "walk f", "catch f --above 2ms"])
 def test_what_looks_while_it_runs_says_why_it_cannot(user: User, line: str) -> None:
     command, _, arguments = line.partition(" ")
     with pytest.raises(UnsupportedError) as error:
