@@ -87,7 +87,6 @@ LARGER_FUNCTIONS = {
     },
     "the cases of one question, in the order in which they are asked": {
         "darc/analyses/catching.py Catcher.look": Size(35, statements=30),
-        "darc/code/spelling.py find_symbols": Size(40, statements=30),
         "darc/code/x86_64.py _site": Size(40),
         "darc/code/x86_64.py _tail_site": Size(45),
         "darc/code/x86_64.py read_function": Size(35, statements=35),
