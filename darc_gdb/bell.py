@@ -14,7 +14,7 @@ from darc.model.errors import TargetError
 from darc.target.bell import Bell, answer
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
-from darc_gdb import answers, later
+from darc_gdb import later, printed
 from darc_gdb.callbacks import Callbacks
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.inferiors import Inferiors
@@ -177,7 +177,7 @@ class GdbBell(Bell):
         return is_other or procfs.catches(pid, self._signal)
 
     def _withhold(self, name: str) -> None:
-        if answers.handling(name)[2]:
+        if printed.handling(name)[2]:
             gdb.execute(f"handle {name} nopass", to_string=True)
             self._withheld = name
 
@@ -203,7 +203,7 @@ class GdbBell(Bell):
             self._passed_on.tell(name)
             self._stop_no_more(name)
             return False
-        stops, tells, _ = answers.handling(name)
+        stops, tells, _ = printed.handling(name)
         if tells:
             gdb.write(f"\nThread received signal {name}.\n")
         return self._deciding.stays(Outcome.STOP if stops else Outcome.CONTINUE)
@@ -211,14 +211,14 @@ class GdbBell(Bell):
     def _stop_no_more(self, name: str) -> None:
         """gdb passes it on by itself until :meth:`disarm`: where it comes more often than gdb stops
         and goes on, handlers that may be interrupted by it are nested until there is no stack."""
-        _, tells, _ = answers.handling(name)
+        _, tells, _ = printed.handling(name)
         self._unstopped[name] = tells
         gdb.execute(f"handle {name} nostop noprint pass", to_string=True)
         self._catch_anew()
 
     def _stop_again(self) -> None:
         for name, tells in self._unstopped.items():
-            if answers.handling(name) == (False, False, True):  # else the user has said otherwise
+            if printed.handling(name) == (False, False, True):  # else the user has said otherwise
                 gdb.execute(f"handle {name} stop {'' if tells else 'no'}print", to_string=True)
         self._unstopped.clear()
 
@@ -313,7 +313,7 @@ class GdbBell(Bell):
 
 def _stopped_at(numbers: Iterable[int]) -> frozenset[int]:
     """Those of these signals at which gdb stops, and which it passes on then."""
-    found = {number: answers.handling(signal.Signals(number).name) for number in numbers}
+    found = {number: printed.handling(signal.Signals(number).name) for number in numbers}
     return frozenset(number for number, (stops, _, passes) in found.items() if stops and passes)
 
 

@@ -12,8 +12,8 @@ from darc.debuggee.process import ProcessDebuggee
 from darc.debuggee.refusals import core_file
 from darc.model.errors import UnsupportedError, UsageError
 from darc.target.target import Target
-from darc_gdb import answers
-from darc_gdb.answers import TargetStack
+from darc_gdb import printed
+from darc_gdb.printed import TargetStack
 from darc_gdb.remote import GdbRemote
 from darc_gdb.target import GdbTarget
 
@@ -70,7 +70,7 @@ def choose_debuggee(target: Target) -> Debuggee:
         UnsupportedError: it is one that darc cannot reach.
     """
     assert isinstance(target, GdbTarget)
-    stack = answers.target_stack()
+    stack = printed.target_stack()
     return next(kind for kind in KINDS if kind.is_meant(stack)).make(target)
 
 

@@ -14,7 +14,7 @@ import gdb
 
 from darc.target.outcome import Outcome, carry_out
 from darc.target.ownthread import Turn, own_thread
-from darc_gdb import answers, ctrlc, later
+from darc_gdb import ctrlc, later, printed
 from darc_gdb.asked import as_a_command
 from darc_gdb.callbacks import Callbacks
 from darc_gdb.memory import GdbMemory
@@ -219,7 +219,7 @@ def _ask_all_stop() -> bool:
     is a program; without it darc decides at real stops."""
     with contextlib.suppress(gdb.error):
         gdb.execute("maint set target-non-stop off", to_string=True)
-    return answers.stops_all()
+    return printed.stops_all()
 
 
 def _stands() -> bool:

@@ -11,7 +11,7 @@ import gdb
 
 from darc.app.app import App
 from darc.model.errors import DarcError
-from darc_gdb import answers, ctrlc
+from darc_gdb import ctrlc, printed
 from darc_gdb import target as backend
 from darc_gdb.failures import complain, gdb_error
 from darc_gdb.leaving import Leaving
@@ -201,7 +201,7 @@ def _hook(command: str, action: str, undo: contextlib.ExitStack) -> None:
 
 def _lines_of(command: str) -> list[str]:
     """The user's hook of a command, with darc's own lines as they were defined."""
-    lines = answers.hook_lines(command)
+    lines = printed.hook_lines(command)
     return [line.strip() if line.startswith("  maintenance darc-") else line for line in lines]
 
 

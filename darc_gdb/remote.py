@@ -198,7 +198,7 @@ class GdbRemote(Remote):
                 assign(name, value)
 
     def _set_at_once(self, values: Mapping[str, int]) -> bool:
-        """By gdb's own packets of all registers, which it sends where a stub knows none of one.
+        """By gdb's own packets of all registers, which it sends where a gdbstub knows none of one.
         Whether they could be: what is read there is what gdb has."""
         forget_registers()
         known = {name: self.register(name) for name in _PLACES}  # of gdb's thread, from now on

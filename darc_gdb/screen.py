@@ -19,7 +19,7 @@ from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.views import glyphs
 from darc.views.words import message
 from darc_gdb import ctrlc
-from darc_gdb.answers import has_windows
+from darc_gdb.printed import has_windows
 
 _BETWEEN_LOOKS = 0.1
 """Seconds from one look for a Ctrl-C at a question to the next."""

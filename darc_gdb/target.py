@@ -1,6 +1,6 @@
 """The target interface on the GDB Python API.
 
-What gdb is asked for is in parts, a class each; what its commands print is read in ``answers.py``.
+What gdb is asked for is in parts, a class each; what its commands print is read in ``printed.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from darc.model.errors import TargetError, UnsupportedError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import Passage, SignalStop, State, Target
-from darc_gdb import answers
+from darc_gdb import printed
 from darc_gdb.bell import GdbBell
 from darc_gdb.breaks import GdbBreaks
 from darc_gdb.callbacks import Callbacks
@@ -152,7 +152,7 @@ class GdbTarget(Target):
         self.inferiors.stay_here()
         if gdb.parameter("non-stop"):
             raise UnsupportedError("darc does not work in gdb's non-stop mode: 'set non-stop off'")
-        stack = answers.target_stack()
+        stack = printed.target_stack()
         self._check_recording(stack)
         if self.pid is not None and not stack.is_native:
             raise UnsupportedError("darc needs a running program on this machine, not a remote one")
@@ -171,10 +171,10 @@ class GdbTarget(Target):
 
     def check_goes_on(self) -> None:
         """Before probes come back. Raises UnsupportedError: they may not."""
-        self._check_recording(answers.target_stack())
+        self._check_recording(printed.target_stack())
 
     @staticmethod
-    def _check_recording(stack: answers.TargetStack) -> None:
+    def _check_recording(stack: printed.TargetStack) -> None:
         if stack.is_recorded:
             raise UnsupportedError(
                 "darc does not work while gdb records: type 'record stop', or 'darc stop'"
@@ -230,7 +230,7 @@ class GdbTarget(Target):
         return self.screen.is_driven or self.handlers.is_let_go
 
     def is_between_steps(self) -> bool:
-        return not answers.has_breakpoints_of_a_step()
+        return not printed.has_breakpoints_of_a_step()
 
     @property
     @any_thread

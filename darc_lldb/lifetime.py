@@ -48,7 +48,7 @@ class Lifetime:
         bell: LldbBell,
         stands: Callable[[], bool],
     ) -> None:
-        """``stands`` is what its watcher tells as :meth:`darc_lldb.watcher.Events.stands`."""
+        """``stands`` is what its watcher tells as :meth:`darc_lldb.watcher.Informed.stands`."""
         self._inferior = inferior
         self._threads = threads
         self._own = own

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from darc.agent.fieldnames import BlockField, Structure
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import Walker
 from darc.agent.structures import RecordRow
@@ -28,9 +29,9 @@ class OpenMembers:
         """The number of the function that an open record's call is of."""
         tables = self._tables
         first = tables.base + tables.layout.blocks
-        if not record.block or (record.block - first) % tables.blob.sizes["darc_block"]:
+        if not record.block or (record.block - first) % tables.blob.sizes[Structure.BLOCK]:
             return None
-        at = record.block + tables.blob.offset("darc_block.member")
+        at = record.block + tables.blob.offset(BlockField.MEMBER)
         number = int.from_bytes(tables.raw(at, 4), "little") - 1
         return number if 0 <= number < len(self._pads.functions) else None
 

@@ -174,7 +174,7 @@ leftbehind.references = led_to
 
 TELL_OF_THE_AGENT = """
 tables = app.session.remains.tables
-may = tables.get("may_read_pointer")
+may = tables.may_read_pointer
 print(f"agent: {bool(tables.is_measured)} {bool(may)} {tables.full_cost > 0}")
 """
 

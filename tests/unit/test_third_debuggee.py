@@ -17,16 +17,16 @@ from darc.model.errors import UnsupportedError, UsageError
 from darc.model.status import Status
 from darc.views.style import Style
 from tests.unit.assembly import Code
+from tests.unit.faraway import REMOTE, FarawayDebuggee
 from tests.unit.machine import PLAIN
-from tests.unit.stub import REMOTE, StubDebuggee
 from tests.unit.users import UserOf
 
 
-class User(UserOf[StubDebuggee]):
+class User(UserOf[FarawayDebuggee]):
     """Somebody at a debugger that is connected to the stub."""
 
     def __init__(self, code: Code) -> None:
-        super().__init__(code, lambda machine: StubDebuggee(machine.target, machine.code))
+        super().__init__(code, lambda machine: FarawayDebuggee(machine.target, machine.code))
         self.target.was_attached = True
 
 
