@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from darc.agent.constants import Constants
 from darc.model.errors import UnsupportedError
 
-ABI_VERSION = 51
+ABI_VERSION = 52
 _NUMBERS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 """By their sizes in bytes, as :mod:`struct` calls them."""
 

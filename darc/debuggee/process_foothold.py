@@ -53,6 +53,7 @@ from darc.debuggee.procfs import (
 )
 from darc.debuggee.references import (
     SEARCHED,
+    Wanted,
     extents,
     interrupted,
     references,
@@ -65,6 +66,7 @@ from darc.pads import processor as pads
 from darc.pads import returns
 from darc.pads.areas import Area, Placed
 from darc.pads.foothold import Foothold, ThreadKey
+from darc.pads.restoring import still_hooked
 from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.memory import PAGE, Read, Write
 from darc.target.target import Target
@@ -306,7 +308,7 @@ class ProcessFoothold(Foothold):
                 return False
             self.retire()
             may_call = not self._mappings.is_boxed and not self._target.dispatches
-            if not may_call or self.tables.sites.any_patched:
+            if not may_call or still_hooked(self._target, self.tables.sites):
                 return False
             others = self._others()
             agents = [self._as_left(), *(others or [])]
@@ -359,10 +361,12 @@ class ProcessFoothold(Foothold):
                 self.memory,
                 self.identity,
                 besides=own,
-                areas=areas,
+                wanted=Wanted(areas, self.tables.sites.leads()),
                 is_inside=self.is_inside,
                 left_over=FrameHoles(self._program, self.memory, self.landings),
             )
+        if found is not None and still_hooked(self._target, self.tables.sites):
+            found |= self.tables.sites.awaited()
         return with_called(found, self.landings)
 
     def interrupted(self) -> dict[int, int]:
