@@ -1,4 +1,4 @@
-"""What of a process may still come to its pads: threads, stacks, and copies of stacks."""
+"""What of a process may still come to its pads: threads, stacks, and copies of stacks and jumps."""
 
 from __future__ import annotations
 
