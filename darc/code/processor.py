@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from darc.code import x86_64, x86_64_convention, x86_64_detour, x86_64_frames, x86_64_hooks
+from darc.code import x86_64, x86_64_convention, x86_64_detour, x86_64_frames
 from darc.code.architecture import CodeReader, Convention, DetourWriter, FrameRegisters
 
 _OWN: CodeReader[x86_64.Instruction] = x86_64
@@ -58,7 +58,7 @@ may_raise, leaves_frame = READER.may_raise, READER.leaves_frame
 may_learn_place = READER.may_learn_place
 is_looked_at = READER.is_looked_at
 
-HOOK_LENGTH, is_hook = x86_64_hooks.HOOK_LENGTH, x86_64_hooks.is_hook
+HOOK_LENGTH, is_hook = READER.HOOK_LENGTH, READER.is_hook
 
 ARGUMENTS, SYSTEM_CALL_ARGUMENTS = CONVENTION.ARGUMENTS, CONVENTION.SYSTEM_CALL_ARGUMENTS
 SCRATCH, KEPT, GENERAL = CONVENTION.SCRATCH, CONVENTION.KEPT, CONVENTION.GENERAL

@@ -129,6 +129,21 @@ def _left_there(
         yield from places[first:end]
 
 
+def _forget_left_over(
+    target: Target,
+    left_over: FrameHoles,
+    *,
+    mapped: Sequence[Region],
+    standing: Mapping[int, Sequence[_Stack]],
+    leading: dict[int, int],
+) -> None:
+    """Of the places that are ``leading`` to pads those go that frames on stacks have left over."""
+    places = sorted(leading)
+    for one in itertools.islice(_leading(mapped, standing, places), _MOST_UNWOUND):
+        for place in _left_there(target, one, left_over, places):
+            leading.pop(place, None)
+
+
 def references(
     target: Target,
     memory: MemoryFile,
@@ -148,8 +163,7 @@ def references(
     stacks = list(_stacks_of(target, pid))
     found = {one.pc for one in stacks if is_inside(one.pc)}
     leading: dict[int, int] = {}
-    all_mapped = regions(pid)
-    left_over.look(all_mapped)
+    left_over.look(all_mapped := regions(pid))
     mapped = [one for one in all_mapped if "w" in one.permissions and _may_have_stacks(one)]
     standing = _by_region(mapped, [(one.pointer, one) for one in stacks])
     parts = _parts_of(mapped, standing, besides)
@@ -168,10 +182,7 @@ def references(
     if most is not None and searched + sum(map(len, code)) > most:
         return None
     found.update(pad for part in code for _, pad in scan.jumps(memory, part) if is_inside(pad))
-    places = sorted(leading)
-    for one in itertools.islice(_leading(mapped, standing, places), _MOST_UNWOUND):
-        for place in _left_there(target, one, left_over, places):
-            leading.pop(place, None)
+    _forget_left_over(target, left_over, mapped=mapped, standing=standing, leading=leading)
     return frozenset({*found, *leading.values()})
 
 

@@ -14,7 +14,7 @@ from io import FileIO
 from pathlib import Path
 
 from darc.agent.rows import Lead
-from darc.code.processor import PATCH_LENGTH
+from darc.code.processor import LONGEST_JUMP, PATCH_LENGTH
 from darc.debuggee.procfs import MemoryFile, why
 from darc.model.errors import TargetError
 from darc.target import living
@@ -35,7 +35,6 @@ _CARRIED = 8
 _DISTANCE = 4
 """Bytes of a direct jump's or call's distance, which are its last ones."""
 
-_LONGEST_JUMP = 6
 _DISTANCES = (1 << 8 * _DISTANCE) - 1
 _TELLING = 40
 """Bits of an address below those that tell it from most other numbers."""
@@ -287,7 +286,7 @@ class WordScan:
             return
         view, end = memoryview(self._buffer), _CARRIED + size
         # No more of what was looked at before than may be part of one that is not at its end yet.
-        next_byte = ctypes.c_size_t(_CARRIED - min(carried, _LONGEST_JUMP - 1))
+        next_byte = ctypes.c_size_t(_CARRIED - min(carried, LONGEST_JUMP - 1))
         while next_byte.value < end:
             noted = _library().jumpscan(
                 *(self._buffer, end, at and at - _CARRIED, wanted),

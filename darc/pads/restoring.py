@@ -45,12 +45,6 @@ def clean_up(
     others = [site for site in sites if site.kind not in kinds]
     places = [range(site.address, site.address + len(site.original)) for site in sites]
 
-    def code_at(address: int) -> bytes:
-        try:
-            return target.memory.read(address, HOOK_LENGTH)
-        except TargetError:  # at the end of what is mapped
-            return b""
-
     def restored(site: PatchedSite) -> bool:
         try:
             live = target.memory.read(site.address, len(site.original))
@@ -59,7 +53,7 @@ def clean_up(
             leads_on = is_pad(leads_to) or any(leads_to in place for place in places)
             if is_left := live != site.original and leads_on:
                 target.memory.write(site.address, site.original)
-            elif live != site.original and is_hook(code_at(site.address)):
+            elif live != site.original and is_hooked(target, site.address):
                 return False  # it may be written back still
         except TargetError:
             return False  # its file was unloaded
@@ -71,6 +65,14 @@ def clean_up(
     restore_stacks(target, tables, own_back)
     retire()
     return count + sum([restored(site) for site in guards])
+
+
+def is_hooked(target: Target, address: int) -> bool:
+    """Whether what stands there, which is neither darc's nor what that replaced, is what inline
+    hooks write: its file may have been unloaded, and another one be there."""
+    with contextlib.suppress(TargetError):
+        return is_hook(target.memory.read(address, HOOK_LENGTH))
+    return False
 
 
 def still_hooked(target: Target, sites: Sites) -> bool:
