@@ -55,9 +55,8 @@ $(STAMP): setup.cfg setup.py pyproject.toml requirements-dev.txt | packages
 	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -e .
 	@touch $@
 
-$(AGENT): $(wildcard darc/agent/*.c darc/agent/*.h darc/agent/*.S darc/agent/*.ld) \
-		darc/debuggee/wordscan.c darc/app/presses.c $(wildcard darc/code/*.[ch]) darc/agent/build.py | packages $(STAMP)
-	@$(PY) darc/agent/build.py
+$(AGENT): $(wildcard darc/*/*.[chS]) darc/agent/build.py tools/compile.py | packages $(STAMP)
+	@$(PY) tools/compile.py
 	@touch $@
 	@echo 'setup: done; $(BIN)/darc-gdb and $(BIN)/darc-lldb are there'
 
@@ -158,7 +157,7 @@ fixtures: $(STAMP)
 	@$(PY) -m fixtures.build
 
 clean:
-	rm -rf build $(addprefix darc/agent/,agent.bin agent.elf layout.json) darc/debuggee/libwordscan.so darc/app/libpresses.so darc/code/libcallscan.so darc/code/libsymscan.so
+	rm -rf build $(addprefix darc/agent/,agent.bin agent.elf layout.json) darc/*/lib*.so
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 

@@ -1,4 +1,4 @@
-"""Compiles the agent while the package is built, so that nothing is compiled at run time."""
+"""Compiles what is C while the package is built, so that nothing is compiled at run time."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
-AGENT = Path("darc", "agent")
 
 
-def compile_agent(outdir: Path) -> None:
-    """Write the agent into ``outdir``; the build ends with one line where there is no gcc."""
-    spec = importlib.util.spec_from_file_location("agent_build", ROOT / AGENT / "build.py")
+def compile_all(outdir: Path) -> None:
+    """Write what is made of C into ``outdir``; the build ends with one line where there is no
+    gcc."""
+    spec = importlib.util.spec_from_file_location("compiling", ROOT / "tools" / "compile.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.build_agent(outdir)
-    module.build_scans(outdir.parent)
+    module.compile_all(outdir)
 
 
 class BuildPy(build_py):
-    """The package's modules, and the agent beside them."""
+    """The package's modules, and what is compiled beside them."""
 
     def run(self) -> None:
         super().run()
-        compile_agent(ROOT / AGENT if self.editable_mode else Path(self.build_lib) / AGENT)
+        compile_all(ROOT if self.editable_mode else Path(self.build_lib))
 
 
 class BdistWheel(bdist_wheel):

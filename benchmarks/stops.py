@@ -5,6 +5,7 @@ how many of them darc was on a processor, which is the same on a busy machine.""
 import time
 from unittest import mock
 
+from darc.agent.fieldnames import ControlField
 from darc.collectors.pad_collector import PadCollector
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
@@ -30,7 +31,7 @@ def _observed(self: PadCollector) -> BellOutcome:
     if rang:
         _finish_last(tables.bell_start, tables.bell_end)
         assert self.foothold is not None
-        _places[:] = [(self.foothold.identity, *tables.field("bell_end"))]
+        _places[:] = [(self.foothold.identity, *tables.field(ControlField.BELL_END))]
     begin = time.thread_time()
     try:
         return _on_bell(self)

@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterable
 import gdb
 
 from darc.debuggee import bell, procfs
+from darc.debuggee.passedon import PassedOn
 from darc.model.errors import TargetError
 from darc.target.bell import Bell, answer
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
-from darc_gdb import answers, later
+from darc_gdb import later, printed
 from darc_gdb.callbacks import Callbacks
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.inferiors import Inferiors
-from darc_gdb.screen import is_batch
+from darc_gdb.screen import GdbScreen, is_batch
 from darc_gdb.threads import GdbThreads, selected
 from darc_gdb.tracee import Tracee
 from darc_gdb.translated import translated
@@ -51,12 +52,15 @@ class GdbBell(Bell):
         deciding: Deciding,
         threads: GdbThreads,
         inferiors: Inferiors,
+        screen: GdbScreen,
     ) -> None:
         self.turn = turn
         self._callbacks = callbacks
         self._deciding = deciding
         self._threads = threads
         self._inferiors = inferiors
+        self._screen = screen
+        self._passed_on = PassedOn(screen.emit, stops_by="catch signal {}")
         self._catchpoint: gdb.Breakpoint | None = None
         self._handler: Callable[[], Outcome] | None = None
         self._signal = 0
@@ -67,12 +71,8 @@ class GdbBell(Bell):
         """The signal that gdb is told not to pass on, as the one that it has now is darc's."""
         self._asked = False
         """Whether darc itself is about to stop the program."""
-        self.leaving: Callable[[], None] | None = None
+        self._leaving: Callable[[], None] | None = None
         """What the bell is to do now, as gdb is about to leave."""
-        self.about_to_stop: Callable[[], None] = lambda: None
-        """gdb is going to tell of a stop, before it tells anybody else of it."""
-        self.passed_on: Callable[[str], None] = lambda name: None
-        """The program's own signal of that name has come, and gdb has not stopped."""
         self._passed: frozenset[int] = frozenset()
         """Signals of :data:`~darc.debuggee.bell.ASKED_FOR` that are caught for that."""
         self._unstopped: dict[str, bool] = {}
@@ -177,7 +177,7 @@ class GdbBell(Bell):
         return is_other or procfs.catches(pid, self._signal)
 
     def _withhold(self, name: str) -> None:
-        if answers.handling(name)[2]:
+        if printed.handling(name)[2]:
             gdb.execute(f"handle {name} nopass", to_string=True)
             self._withheld = name
 
@@ -200,10 +200,10 @@ class GdbBell(Bell):
             return False
         name = signal.Signals(now).name
         if now in self._passed and procfs.catches(int(gdb.selected_inferior().pid), now):
-            self.passed_on(name)
+            self._passed_on.tell(name)
             self._stop_no_more(name)
             return False
-        stops, tells, _ = answers.handling(name)
+        stops, tells, _ = printed.handling(name)
         if tells:
             gdb.write(f"\nThread received signal {name}.\n")
         return self._deciding.stays(Outcome.STOP if stops else Outcome.CONTINUE)
@@ -211,14 +211,14 @@ class GdbBell(Bell):
     def _stop_no_more(self, name: str) -> None:
         """gdb passes it on by itself until :meth:`disarm`: where it comes more often than gdb stops
         and goes on, handlers that may be interrupted by it are nested until there is no stack."""
-        _, tells, _ = answers.handling(name)
+        _, tells, _ = printed.handling(name)
         self._unstopped[name] = tells
         gdb.execute(f"handle {name} nostop noprint pass", to_string=True)
         self._catch_anew()
 
     def _stop_again(self) -> None:
         for name, tells in self._unstopped.items():
-            if answers.handling(name) == (False, False, True):  # else the user has said otherwise
+            if printed.handling(name) == (False, False, True):  # else the user has said otherwise
                 gdb.execute(f"handle {name} stop {'' if tells else 'no'}print", to_string=True)
         self._unstopped.clear()
 
@@ -257,9 +257,18 @@ class GdbBell(Bell):
         self._catch_no_more()
         self._deciding.bury()
 
+    @any_thread
+    def leave(self, leave: Callable[[], None]) -> None:
+        """gdb is about to leave: that is what the bell does when it rings next."""
+        self._leaving = leave
+
+    def about_to_stop(self) -> None:
+        """gdb is going to tell of a stop, before it tells anybody else of it."""
+        self._screen.clear()
+
     def goes_on_unseen(self) -> None:
         """gdb is about to let the program go on, and tells nobody."""
-        self._deciding.unseen += 1
+        self._deciding.goes_on_unseen()
 
     def rang(self) -> bool:
         """The catchpoint's condition: whether gdb is to stop for real."""
@@ -274,7 +283,7 @@ class GdbBell(Bell):
             return self._stops_for_user()
         if not hears:
             return False
-        self._deciding.own_stops += 1
+        self._deciding.stopped_for_darc()
         if not self._deciding.all_stop:
             return self._deciding.owe(self.answer)
         self._threads.moved()
@@ -285,8 +294,8 @@ class GdbBell(Bell):
         """What the handler decides."""
         if self._handler is None:
             return Outcome.CONTINUE
-        if self.leaving is not None:
-            leave, self.leaving = self.leaving, None
+        if self._leaving is not None:
+            leave, self._leaving = self._leaving, None
             with self._deciding.undisturbed():
                 leave()
             return Outcome.CONTINUE
@@ -304,7 +313,7 @@ class GdbBell(Bell):
 
 def _stopped_at(numbers: Iterable[int]) -> frozenset[int]:
     """Those of these signals at which gdb stops, and which it passes on then."""
-    found = {number: answers.handling(signal.Signals(number).name) for number in numbers}
+    found = {number: printed.handling(signal.Signals(number).name) for number in numbers}
     return frozenset(number for number, (stops, _, passes) in found.items() if stops and passes)
 
 

@@ -9,7 +9,7 @@ import gdb
 
 from darc.model.errors import TargetError
 from darc.target.breaks import Breaks
-from darc.target.outcome import OnHit, Outcome
+from darc.target.outcome import OnHit, Outcome, carry_out
 from darc.target.ownthread import Turn, own_thread
 from darc_gdb.callbacks import Callbacks
 from darc_gdb.calls import Calls
@@ -100,7 +100,8 @@ class GdbBreaks(Breaks):
     def stops(self, stops: bool) -> bool:
         """``stops`` again: whether gdb is to. Where it is not, nobody hears that the program goes
         on."""
-        self._deciding.unseen += not stops
+        if not stops:
+            self._deciding.goes_on_unseen()
         return stops
 
     def came(self, once: _Once) -> bool:
@@ -121,13 +122,9 @@ class GdbBreaks(Breaks):
         once = self._once
         if once is None:
             return Outcome.CONTINUE
-        self._deciding.own_stops += 1
+        self._deciding.stopped_for_darc()
         self.cancel_break()
-        try:
-            return once.handler()
-        except Exception as error:  # told to the user, in one place
-            self._callbacks.failed(error)
-            return Outcome.CONTINUE
+        return carry_out(once.handler, failed=self._callbacks.failed, instead=Outcome.CONTINUE)
 
     @translated
     def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
@@ -163,7 +160,7 @@ class GdbBreaks(Breaks):
         if made not in self._breaks:
             return False
         self._threads.moved()
-        self._deciding.own_stops += 1
+        self._deciding.stopped_for_darc()
         thread = tid(gdb.selected_thread())
         try:
             with self._deciding.undisturbed():

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from darc.target.outcome import Outcome
+from darc.target.outcome import Outcome, carry_out
 
 
 @dataclass
@@ -40,7 +40,4 @@ class Callbacks:
 
     def guarded(self, function: Callable[[], None]) -> None:
         """Runs something on behalf of an event, where nobody would see its exception."""
-        try:
-            function()
-        except Exception as error:  # told to the user, in one place
-            self.failed(error)
+        carry_out(function, failed=self.failed, instead=None)

@@ -35,7 +35,7 @@ def waits() -> Iterator[None]:
                 if _Noted.now is None:
                     later.post(_interrupt)
                 else:
-                    _Noted.now.times += 1
+                    _Noted.now.came()
             # Not the mask as it was: what else is blocked may have changed meanwhile.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
@@ -47,6 +47,10 @@ class Noted:
     times: int = 0
     """How often it has come. Any thread."""
 
+    def came(self) -> None:
+        """It has come once more."""
+        self.times += 1
+
     @contextlib.contextmanager
     def let_through(self) -> Iterator[None]:
         """gdb hears of it meanwhile, in a command that lets the program run and is interrupted so.
@@ -56,7 +60,7 @@ class Noted:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             yield
         except KeyboardInterrupt:
-            self.times += 1
+            self.came()
         finally:
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 

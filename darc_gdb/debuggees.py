@@ -12,8 +12,8 @@ from darc.debuggee.process import ProcessDebuggee
 from darc.debuggee.refusals import core_file
 from darc.model.errors import UnsupportedError, UsageError
 from darc.target.target import Target
-from darc_gdb import answers
-from darc_gdb.answers import TargetStack
+from darc_gdb import printed
+from darc_gdb.printed import TargetStack
 from darc_gdb.remote import GdbRemote
 from darc_gdb.target import GdbTarget
 
@@ -34,7 +34,7 @@ def _core(target: GdbTarget) -> NoReturn:
 
 
 def _process(target: GdbTarget) -> Debuggee:
-    target.memory.hidden, target.memory.is_local = None, True
+    target.memory.is_of_process()
     return ProcessDebuggee(target)
 
 
@@ -50,7 +50,7 @@ def _kernel(target: GdbTarget) -> Debuggee:
             f"{path.name} is no kernel: darc needs a program on this machine, or a kernel "
             "behind 'target remote'"
         )
-    target.memory.is_local = False
+    target.memory.is_of_machine()
     return KernelDebuggee(GdbRemote(target))
 
 
@@ -70,7 +70,7 @@ def choose_debuggee(target: Target) -> Debuggee:
         UnsupportedError: it is one that darc cannot reach.
     """
     assert isinstance(target, GdbTarget)
-    stack = answers.target_stack()
+    stack = printed.target_stack()
     return next(kind for kind in KINDS if kind.is_meant(stack)).make(target)
 
 

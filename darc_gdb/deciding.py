@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator
 
 import gdb
 
-from darc.target.outcome import Outcome
+from darc.target.outcome import Outcome, carry_out
 from darc.target.ownthread import Turn, own_thread
-from darc_gdb import answers, ctrlc, later
+from darc_gdb import ctrlc, later, printed
 from darc_gdb.asked import as_a_command
 from darc_gdb.callbacks import Callbacks
 from darc_gdb.memory import GdbMemory
 from darc_gdb.screen import has_front_end
 from darc_gdb.threads import GdbThreads, selected
 
-_AT_STOP = """python __import__('darc_gdb.target').target.TARGET.after_stop()
+_AT_STOP = """python __import__('darc_gdb.target').target.TARGET.deciding.after_stop()
 if $_darc_goes
 continue
 end"""
@@ -63,6 +63,14 @@ class Deciding:
     def announce(self) -> None:
         """Asks gdb for what is best."""
         self.all_stop = _ask_all_stop()
+
+    def stopped_for_darc(self) -> None:
+        """The program has stopped for darc's sake, whether anybody hears of it or not."""
+        self.own_stops += 1
+
+    def goes_on_unseen(self) -> None:
+        """gdb is about to let the program go on, and tells nobody."""
+        self.unseen += 1
 
     @contextlib.contextmanager
     def on_errand(self) -> Iterator[None]:
@@ -109,7 +117,7 @@ class Deciding:
         return self.errand or self._owed is not None
 
     def take_stop(self, is_own: bool) -> Outcome:
-        """See :meth:`darc_gdb.target.GdbTarget.take_stop`; ``is_own``: it is darc's alone."""
+        """See :meth:`darc_gdb.handlers.EventHandlers.take_stop`; ``is_own``: it is darc's alone."""
         if self.errand:
             return Outcome.CONTINUE
         if is_own and self._owed is not None and not self._too_early:
@@ -156,11 +164,7 @@ class Deciding:
 
     def _do(self, owed: Callable[[], Outcome]) -> Outcome:
         self._threads.moved()
-        try:
-            return owed()
-        except Exception as error:  # told to the user, in one place
-            self._callbacks.failed(error)
-            return Outcome.STOP
+        return carry_out(owed, failed=self._callbacks.failed, instead=Outcome.STOP)
 
     def before_prompt(self) -> None:
         """Goes on from stops whose commands gdb has carried out too early. No front end has a
@@ -215,7 +219,7 @@ def _ask_all_stop() -> bool:
     is a program; without it darc decides at real stops."""
     with contextlib.suppress(gdb.error):
         gdb.execute("maint set target-non-stop off", to_string=True)
-    return answers.stops_all()
+    return printed.stops_all()
 
 
 def _stands() -> bool:

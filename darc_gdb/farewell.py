@@ -33,7 +33,7 @@ import gdb
 from darc.app.sigactions import action_of, set_action
 from darc.debuggee import procfs
 from darc.target.ownthread import begin_thread
-from darc_gdb import answers
+from darc_gdb import printed
 
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGHUP})
 _LOOK_SECONDS = 0.2
@@ -269,7 +269,7 @@ def _make_workers_deaf() -> None:
     if all(_is_deaf(thread) for thread in _workers()):
         return
     with contextlib.suppress(gdb.error):  # some gdb may not have the setting
-        before = answers.worker_threads()
+        before = printed.worker_threads()
         gdb.execute("maint set worker-threads 0", to_string=True)
         _wait_for_workers()
         if before is not None:

@@ -11,7 +11,7 @@ import gdb
 
 from darc.app.app import App
 from darc.model.errors import DarcError
-from darc_gdb import answers, ctrlc
+from darc_gdb import ctrlc, printed
 from darc_gdb import target as backend
 from darc_gdb.failures import complain, gdb_error
 from darc_gdb.leaving import Leaving
@@ -49,7 +49,8 @@ def _set_callbacks(app: App, target: GdbTarget, leaving: Leaving, stopping: Stop
     callbacks.went_on = stopping.went_on
     callbacks.hears_stops_last = stopping.hears_stops_last
     callbacks.undisturbed = leaving.undisturbed
-    callbacks.is_to_leave = target.screen.leaves = leaving.farewell.is_wanted
+    callbacks.is_to_leave = leaving.farewell.is_wanted
+    target.screen.end_by(leaving.farewell.is_wanted)
     callbacks.stand_by = leaving.farewell.stand_by
 
 
@@ -65,7 +66,7 @@ def _hear(
         (gdb.events.new_inferior, leaving.on_new_inferior),
         (gdb.events.before_prompt, stopping.at_prompt),
         (gdb.events.gdb_exiting, leaving.on_exiting),
-        *target.handlers(),
+        *target.handlers.all(),
     )
     for registry, handler in handlers:
         waiting = ctrlc.patient(handler)
@@ -127,7 +128,7 @@ class _ContinueHook(gdb.Command):
         if backend.TARGET.deciding.errand:
             return
         try:
-            backend.TARGET.is_let_go = False
+            backend.TARGET.handlers.continues()
             with ctrlc.waits(), backend.TARGET.memory.unnoticed():
                 backend.TARGET.callbacks.goes_on()
         except Exception as error:
@@ -146,7 +147,7 @@ class _GoHook(gdb.Command):
     def invoke(self, argument: str, from_tty: bool) -> None:
         with ctrlc.waits():
             backend.TARGET.bell.see_to_it()
-        backend.TARGET.is_let_go = True
+        backend.TARGET.handlers.jumps()
 
 
 class _BeginHook(gdb.Command):
@@ -200,7 +201,7 @@ def _hook(command: str, action: str, undo: contextlib.ExitStack) -> None:
 
 def _lines_of(command: str) -> list[str]:
     """The user's hook of a command, with darc's own lines as they were defined."""
-    lines = answers.hook_lines(command)
+    lines = printed.hook_lines(command)
     return [line.strip() if line.startswith("  maintenance darc-") else line for line in lines]
 
 

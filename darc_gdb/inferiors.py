@@ -23,6 +23,14 @@ class Inferiors:
         self.runs = False
         """Whether the program has run since the last prompt or stop for the user."""
 
+    def went_on(self) -> None:
+        """The program goes on."""
+        self.runs = True
+
+    def stands(self) -> None:
+        """There is a prompt, or a stop for the user."""
+        self.runs = False
+
     def make_home(self) -> None:
         """The inferior that the user has selected is the one that is analysed from now on, or will
         be when it runs."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from darc.app.launcher import run
 
 if TYPE_CHECKING:
     from darc.model.refusal import Refusal
@@ -40,13 +41,8 @@ def why_not(gdb: str) -> str | None:
 
 
 def main() -> None:
-    """Become gdb; end with status 1 and one line when there is none that can load darc, and with
-    130 at Ctrl-C."""
-    try:
-        from darc.app.launching import launch
-    except KeyboardInterrupt:  # a busy machine takes a while to import that
-        sys.exit(130)
-    launch("darc-gdb", _find)
+    """Become gdb; see :func:`darc.app.launcher.run`."""
+    run("darc-gdb", _find)
 
 
 def loading(gdb: str) -> tuple[list[str], dict[str, str]]:

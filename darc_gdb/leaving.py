@@ -31,16 +31,17 @@ class Leaving:
         if not self._target.inferiors.is_home(event.inferior):
             return  # a child that gdb had as well
         self.farewell.rest()
-        self._target.on_exit()
-        self._target.callbacks.guarded(self._app.on_exit)
+        self._target.handlers.ended()
+        self._target.callbacks.guarded(self._app.observer.on_exit)
 
     def on_leave(self) -> None:
         """Before gdb lets the program go or kills it: takes darc's probes out of it."""
-        try:
+
+        def leave() -> None:
             with at_home(self._app, self._target):
-                self._app.on_leave()
-        except Exception as error:
-            self._target.callbacks.failed(error)
+                self._app.observer.on_leave()
+
+        self._target.callbacks.guarded(leave)
 
     def check(self) -> None:
         """The user wants gdb to let the program go.
@@ -49,11 +50,11 @@ class Leaving:
             UsageError: probes would stay in it.
         """
         with at_home(self._app, self._target):
-            self._app.check_leaving()
+            self._app.observer.check_leaving()
 
     def on_kill(self) -> None:
         """Before gdb kills the program, if the user agrees to that."""
-        if self._app.may_be_killed():
+        if self._app.observer.may_be_killed():
             return  # it has no probe in its code, and may live on
         self.on_leave()
 
@@ -70,13 +71,15 @@ class Leaving:
     def _leave_parent(self, inferior: gdb.Inferior) -> None:
         forked = is_analysed(self._app) and self._target.inferiors.has_forked(inferior)
         if forked and str(gdb.parameter("follow-fork-mode")) == "child":
-            self._app.on_leave(stopped=True)  # gdb will let the parent go, or keep it as it is
+            self._app.observer.on_leave(
+                stopped=True
+            )  # gdb will let the parent go, or keep it as it is
 
     def _begin_to_leave(self, _pid: int) -> bool:
         """See :class:`Farewell`."""
 
         def prepare() -> None:
-            self._target.bell.leaving = self._leave_at_bell
+            self._target.bell.leave(self._leave_at_bell)
 
         def interrupt() -> None:
             """It stops as at Ctrl-C, and gdb leaves there."""
@@ -86,6 +89,6 @@ class Leaving:
 
     def _leave_at_bell(self) -> None:
         try:
-            self._app.stop_to_leave()
+            self._app.observer.stop_to_leave()
         finally:
             self.farewell.out()

@@ -22,27 +22,30 @@ class LoadedFiles:
     """Of the inferior that is analysed. gdb tells of a file in the midst of what it does with it,
     and looks behind that whether it is to stop there."""
 
-    handler: Callable[[], Outcome] | None = None
-    """Is told of each, and says whether the program is to stop."""
-
     def __init__(self, callbacks: Callbacks, inferiors: Inferiors) -> None:
         self._callbacks = callbacks
         self._inferiors = inferiors
+        self._handler: Callable[[], Outcome] | None = None
         self._stops = False
         """Whether gdb was made to stop where the program has loaded a file."""
+
+    def tell(self, handler: Callable[[], Outcome] | None) -> None:
+        """``handler`` is told of each, and says whether the program is to stop; ``None``: nobody
+        is."""
+        self._handler = handler
 
     def changed(self, _event: object) -> None:
         """gdb has heard of one, or of one that is gone."""
         inferior = gdb.selected_inferior()
         mine = self._inferiors.is_home(inferior)
-        if not mine or self.handler is None or not inferior.pid:
+        if not mine or self._handler is None or not inferior.pid:
             return
         if not _executes_unknown_file(inferior.pid):
-            self._callbacks.guarded(self._tell)
+            self._callbacks.guarded(self._ask)
 
-    def _tell(self) -> None:
-        assert self.handler is not None
-        outcome = self.handler()
+    def _ask(self) -> None:
+        assert self._handler is not None
+        outcome = self._handler()
         # gdb looks at its setting when everybody has heard of the file.
         if outcome is Outcome.STOP and self._inferiors.runs and not self._stops:
             self._stops = not gdb.parameter(_AT_FILES)

@@ -22,11 +22,11 @@ class GdbMemory(BatchedMemory):
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
-        self.unlock: Callable[[int, int], bool] | None = None
+        self._unlock: Callable[[int, int], bool] | None = None
         """Makes the bytes at an address writable that were refused; whether it could."""
-        self.hidden: Hidden | None = None
+        self._hidden: Hidden | None = None
         """Memory that is there but not mapped now."""
-        self.is_local = True
+        self._is_local = True
         """Whether the program may be a process of this machine."""
         self.in_handlers = False
         """Whether handlers of a stop are at work: no command of gdb's may be carried out."""
@@ -37,12 +37,28 @@ class GdbMemory(BatchedMemory):
         self._opened: tuple[int, procfs.MemoryFile] | None = None
         """The process whose memory is open for that."""
 
+    def is_of_process(self) -> None:
+        """It is that of a process of this machine."""
+        self._hidden, self._is_local = None, True
+
+    def is_of_machine(self) -> None:
+        """It is that of a machine which gdb is connected to."""
+        self._is_local = False
+
+    def reach_through(self, hidden: Hidden | None) -> None:
+        """See :meth:`kgdb.remote.Remote.reach_through`."""
+        self._hidden = hidden
+
+    def unlock_by(self, unlock: Callable[[int, int], bool] | None) -> None:
+        """See :meth:`kgdb.remote.Remote.unlock_by`."""
+        self._unlock = unlock
+
     @translated
     def _read(self, address: int, size: int) -> bytes:
         try:
             return bytes(gdb.selected_inferior().read_memory(address, size))
         except gdb.MemoryError:
-            found = None if self.hidden is None else self.hidden.read(address, size)
+            found = None if self._hidden is None else self._hidden.read(address, size)
             if found is None:
                 raise
             return found
@@ -55,7 +71,7 @@ class GdbMemory(BatchedMemory):
         try:
             memory.write_memory(address, data)
         except gdb.MemoryError:
-            if self.hidden is not None and self.hidden.write(address, data):
+            if self._hidden is not None and self._hidden.write(address, data):
                 return
             if not self._unlocked(address, len(data)):
                 raise
@@ -84,7 +100,7 @@ class GdbMemory(BatchedMemory):
         pid = int(gdb.selected_inferior().pid)
         if self._opened is not None and self._opened[0] == pid:
             return self._opened[1]
-        if not pid or not self.is_local:
+        if not pid or not self._is_local:
             return None
         if procfs.status(pid).get("TracerPid", "").strip() != str(os.getpid()):
             return None
@@ -129,10 +145,10 @@ class GdbMemory(BatchedMemory):
 
     def _unlocked(self, address: int, size: int) -> bool:
         """Whether memory that could not be written can be now."""
-        if self.unlock is None:
+        if self._unlock is None:
             return False
         batch, self._batch = self._batch, None
         try:
-            return self.unlock(address, size)
+            return self._unlock(address, size)
         finally:
             self._batch = batch

@@ -149,7 +149,7 @@ class GdbRemote(Remote):
                         with ctrl_c.let_through():
                             gdb.execute("continue", to_string=True)
                         if ctrl_c.times == before and not gate.is_over:
-                            ctrl_c.times += 1  # gdb has heard of it
+                            ctrl_c.came()  # gdb has heard of it
             except gdb.error as error:
                 raise TargetError(f"gdb: {str(error).splitlines()[0].rstrip('.')}") from None
             finally:
@@ -198,7 +198,7 @@ class GdbRemote(Remote):
                 assign(name, value)
 
     def _set_at_once(self, values: Mapping[str, int]) -> bool:
-        """By gdb's own packets of all registers, which it sends where a stub knows none of one.
+        """By gdb's own packets of all registers, which it sends where a gdbstub knows none of one.
         Whether they could be: what is read there is what gdb has."""
         forget_registers()
         known = {name: self.register(name) for name in _PLACES}  # of gdb's thread, from now on
@@ -247,10 +247,10 @@ class GdbRemote(Remote):
         gdb.selected_inferior().write_memory(address, data)
 
     def reach_through(self, hidden: Hidden | None) -> None:
-        self._target.memory.hidden = hidden
+        self._target.memory.reach_through(hidden)
 
     def unlock_by(self, unlock: Callable[[int, int], bool] | None) -> None:
-        self._target.memory.unlock = unlock
+        self._target.memory.unlock_by(unlock)
 
     def set_watch(self, address: int, on_hit: OnHit) -> Callable[[], None]:
         return self._target.breaks.set_watch(address, on_hit)

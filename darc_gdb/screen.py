@@ -19,7 +19,7 @@ from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.views import glyphs
 from darc.views.words import message
 from darc_gdb import ctrlc
-from darc_gdb.answers import has_windows
+from darc_gdb.printed import has_windows
 
 _BETWEEN_LOOKS = 0.1
 """Seconds from one look for a Ctrl-C at a question to the next."""
@@ -39,8 +39,12 @@ class GdbScreen(LineScreen):
         """Whether the line below gdb's output is darc's to write on while the program runs,"""
         self._is_below = False
         """and while a command is carried out."""
-        self.leaves: Callable[[], bool] = lambda: False
+        self._leaves: Callable[[], bool] = lambda: False
         """What tells whether gdb is to leave. Any thread."""
+
+    def end_by(self, leaves: Callable[[], bool]) -> None:
+        """``leaves`` tells from now on whether gdb is to leave. Any thread."""
+        self._leaves = leaves
 
     def calls_off(self) -> Callable[[], bool]:
         before = _is_programs()
@@ -52,7 +56,7 @@ class GdbScreen(LineScreen):
 
     @any_thread
     def is_to_end(self) -> bool:
-        return self.leaves()
+        return self._leaves()
 
     def went_on(self) -> None:
         """The program goes on."""

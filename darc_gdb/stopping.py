@@ -35,7 +35,7 @@ class Stopping:
             return  # if anybody looks all the same, it is settled behind them
         target.threads.moved()
         with at_home(self._app, target):
-            self._app.before_stop()
+            self._app.observer.before_stop()
 
     def on_stop(self, event: gdb.StopEvent) -> None:
         """The program has stopped, and those hear of it who asked gdb to tell them."""
@@ -60,12 +60,14 @@ class Stopping:
 
     def _take_stop(self, event: gdb.StopEvent) -> None:
         target = self._target
-        target.stopped(event)
-        if target.take_stop(event) is Outcome.CONTINUE:
+        target.handlers.stopped(event)
+        if target.handlers.take_stop(event) is Outcome.CONTINUE:
             return
         try:
             with at_home(self._app, target):
-                is_passed = target.user_breaks.hits.will_go_on(event) and self._app.passes()
+                is_passed = (
+                    target.user_breaks.hits.will_go_on(event) and self._app.observer.passes()
+                )
         except Exception as error:
             target.callbacks.failed(error)
             is_passed = False
@@ -73,21 +75,21 @@ class Stopping:
             self.on_user_stop(brief=target.user_breaks.hits.may_go_on(event))
 
     def before_stop(self) -> None:
-        """See :meth:`~darc.app.app.App.before_stop`."""
+        """See :meth:`~darc.app.observer.Observer.before_stop`."""
         with at_home(self._app, self._target):
-            self._app.before_stop()
+            self._app.observer.before_stop()
 
     def follow_up(self) -> Outcome:
-        """See :meth:`~darc.app.app.App.follow_up`."""
+        """See :meth:`~darc.app.observer.Observer.follow_up`."""
         with at_home(self._app, self._target):
-            return self._app.follow_up()
+            return self._app.observer.follow_up()
 
     def on_user_stop(self, *, brief: bool = False) -> None:
         """``brief``: it may go on without the user."""
-        self._target.at_prompt()
+        self._target.handlers.at_prompt()
         try:
             with at_home(self._app, self._target):
-                self._app.on_stop(brief=brief)
+                self._app.observer.on_stop(brief=brief)
         except Exception as error:
             self._target.callbacks.failed(error)
         finally:
@@ -103,12 +105,12 @@ class Stopping:
 
     def at_prompt(self) -> None:
         """gdb waits for the user's next command."""
-        if self._app.is_passing:
+        if self._app.observer.is_passing:
             self.on_user_stop()  # what was to let it go on has not come to that
         elif self._target.state is State.STOPPED:
-            self._app.rest()
+            self._app.observer.rest()
             self._farewell.rest()
-        self._target.at_prompt()
+        self._target.handlers.at_prompt()
         self._farewell.release(at_prompt=True)
 
     # ------------------------------------------------------------------- it goes on
@@ -125,9 +127,9 @@ class Stopping:
                 if self._is_watched:
                     self._farewell.block()
                 if self._farewell.is_wanted():  # gdb ends as soon as it runs
-                    self._app.on_leave()
+                    self._app.observer.on_leave()
                     self._farewell.release()
-                self._app.before_continue()
+                self._app.observer.before_continue()
 
     @property
     def _is_watched(self) -> bool:
@@ -144,9 +146,9 @@ class Stopping:
         """It runs, and was not run step by step."""
         with self._target.inferiors.at_children() as children:
             for _ in children:
-                self._app.on_child()
+                self._app.observer.on_child()
         pid = self._target.pid
         if pid is not None and self._is_watched:
             self._farewell.watch(pid)  # before the monitor, which is not to get the signals either
         with at_home(self._app, self._target):
-            self._app.on_resume()
+            self._app.observer.on_resume()

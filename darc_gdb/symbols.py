@@ -12,7 +12,7 @@ from darc.code.demangle import without_arguments
 from darc.target.ownthread import Turn, own_thread
 from darc.target.shapes import Field, Shape
 from darc.target.symbols import Symbols
-from darc_gdb import answers
+from darc_gdb import printed
 from darc_gdb.translated import translated
 
 _PLAIN_FILE = re.compile(r"[\w./+~@][\w./+~@ #%=-]*")
@@ -104,7 +104,7 @@ class GdbSymbols(Symbols):
     def functions_of(self, file: str, prefix: str) -> Sequence[str]:
         if not (_PLAIN_FILE.fullmatch(file) and _PLAIN_FUNCTION.fullmatch(prefix or "f")):
             return []
-        return answers.completions(f"break {file}:", prefix)
+        return printed.completions(f"break {file}:", prefix)
 
 
 class _GdbShape(Shape):

@@ -1,6 +1,6 @@
 """The target interface on the GDB Python API.
 
-What gdb is asked for is in parts, a class each; what its commands print is read in ``answers.py``.
+What gdb is asked for is in parts, a class each; what its commands print is read in ``printed.py``.
 """
 
 from __future__ import annotations
@@ -8,29 +8,27 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import gdb
 
 from darc.debuggee import procfs
-from darc.debuggee.passedon import PassedOn
 from darc.debuggee.refusals import check_processor, no_program
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import Passage, SignalStop, State, Target
-from darc_gdb import answers
+from darc_gdb import printed
 from darc_gdb.bell import GdbBell
 from darc_gdb.breaks import GdbBreaks
 from darc_gdb.callbacks import Callbacks
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding
 from darc_gdb.frames import GdbFrames
+from darc_gdb.handlers import EventHandlers
 from darc_gdb.inferiors import Inferiors
 from darc_gdb.loadedfiles import LoadedFiles
 from darc_gdb.memory import GdbMemory
 from darc_gdb.screen import GdbScreen
-from darc_gdb.stopsignal import StopSignal
 from darc_gdb.symbols import GdbSymbols
 from darc_gdb.threads import GdbThreads, selected
 from darc_gdb.translated import translated
@@ -68,9 +66,8 @@ class GdbTarget(Target):
             deciding=self.deciding,
             threads=self.threads,
             inferiors=self.inferiors,
+            screen=self.screen,
         )
-        self.bell.about_to_stop = self.screen.clear
-        self.bell.passed_on = PassedOn(self.screen.emit, stops_by="catch signal {}").tell
         self.breaks = GdbBreaks(
             turn=self.turn,
             callbacks=self.callbacks,
@@ -81,28 +78,17 @@ class GdbTarget(Target):
         )
         self.user_breaks = GdbUserBreakpoints(self.turn, self.callbacks)
         self._files = LoadedFiles(self.callbacks, self.inferiors)
-        self._signal = StopSignal()
-        self._runs_so_far = 0
-        self.is_let_go = False
-        """Whether the user has let it go on in another way than by 'continue' and by steps."""
-
-    def handlers(self) -> Sequence[tuple[Any, Callable[[Any], None]]]:
-        """What to connect with which of gdb's events."""
-        events = gdb.events
-        found = [
-            (events.new_objfile, self._files.changed),
-            (events.breakpoint_created, self.user_breaks.heard_of),
-            (events.breakpoint_deleted, self.bell.deleted),
-            (events.breakpoint_deleted, lambda _breakpoint: self.user_breaks.moved()),
-            (events.breakpoint_modified, self._heard_of),
-            (events.memory_changed, lambda _event: self.threads.moved()),
-            (events.cont, lambda _event: self._went_on()),
-        ]
-        if hasattr(events, "inferior_call"):
-            found.append((events.inferior_call, self.user_breaks.hits.on_call))
-        if hasattr(events, "free_objfile"):
-            found.append((events.free_objfile, self._files.changed))
-        return found
+        self.handlers = EventHandlers(
+            self.turn,
+            screen=self.screen,
+            inferiors=self.inferiors,
+            threads=self.threads,
+            deciding=self.deciding,
+            bell=self.bell,
+            breaks=self.breaks,
+            user_breaks=self.user_breaks,
+            files=self._files,
+        )
 
     def announce(self) -> None:
         """Tells gdb of it."""
@@ -116,21 +102,6 @@ class GdbTarget(Target):
         if not self.deciding.all_stop and self.pid is None:
             self.deciding.announce()
 
-    def _heard_of(self, breakpoint_: gdb.Breakpoint) -> None:
-        """It was changed, or hit: gdb counts that before it writes of a stop."""
-        if breakpoint_.number > 0:
-            self.screen.live(None)
-        self.user_breaks.heard_of(breakpoint_)
-
-    def _went_on(self) -> None:
-        self.bell.pass_again()
-        self.threads.moved()
-        self.user_breaks.moved()
-        self.inferiors.runs = True
-        self._runs_so_far += 1
-        self.user_breaks.hits.forget()
-        self.screen.went_on()
-
     # -------------------------------------------------------------------- state
 
     @property
@@ -141,7 +112,7 @@ class GdbTarget(Target):
     @property
     def dies(self) -> bool:
         """Whether it has stopped for a signal that will probably be its end."""
-        return self._signal.ends(self.pid)
+        return self.handlers.signal.ends(self.pid)
 
     @property
     def state(self) -> State:
@@ -181,7 +152,7 @@ class GdbTarget(Target):
         self.inferiors.stay_here()
         if gdb.parameter("non-stop"):
             raise UnsupportedError("darc does not work in gdb's non-stop mode: 'set non-stop off'")
-        stack = answers.target_stack()
+        stack = printed.target_stack()
         self._check_recording(stack)
         if self.pid is not None and not stack.is_native:
             raise UnsupportedError("darc needs a running program on this machine, not a remote one")
@@ -200,10 +171,10 @@ class GdbTarget(Target):
 
     def check_goes_on(self) -> None:
         """Before probes come back. Raises UnsupportedError: they may not."""
-        self._check_recording(answers.target_stack())
+        self._check_recording(printed.target_stack())
 
     @staticmethod
-    def _check_recording(stack: answers.TargetStack) -> None:
+    def _check_recording(stack: printed.TargetStack) -> None:
         if stack.is_recorded:
             raise UnsupportedError(
                 "darc does not work while gdb records: type 'record stop', or 'darc stop'"
@@ -212,7 +183,7 @@ class GdbTarget(Target):
     @property
     def stop_number(self) -> int | None:
         # gdb tells of each time that it lets the program go on, but for those from stops of darc's.
-        return self._runs_so_far + self.deciding.unseen
+        return self.handlers.resumed + self.deciding.unseen
 
     @any_thread
     def own_threads(self) -> Sequence[int]:
@@ -251,15 +222,15 @@ class GdbTarget(Target):
     # ----------------------------------------------------------- stops and bells
 
     def when_modules_change(self, handler: Callable[[], Outcome] | None) -> None:
-        self._files.handler = handler
+        self._files.tell(handler)
 
     @property
     @any_thread
     def goes_on_unseen(self) -> bool:
-        return self.screen.is_driven or self.is_let_go
+        return self.screen.is_driven or self.handlers.is_let_go
 
     def is_between_steps(self) -> bool:
-        return not answers.has_breakpoints_of_a_step()
+        return not printed.has_breakpoints_of_a_step()
 
     @property
     @any_thread
@@ -286,53 +257,15 @@ class GdbTarget(Target):
     def stopped_since(self) -> int | None:
         return self.user_breaks.hits.since
 
-    def take_stop(self, event: gdb.StopEvent) -> Outcome:
-        """At a stop, after all other handlers, which may do what they like, but not let the program
-        go on: it goes on by itself where the stop is darc's alone."""
-        return self.deciding.take_stop(self._is_own(event))
-
-    def _is_own(self, event: gdb.StopEvent) -> bool:
-        """Whether nothing but breakpoints of darc's has stopped the program."""
-        if isinstance(event, gdb.SignalEvent):
-            return self.bell.is_owed(event)
-        if not isinstance(event, gdb.BreakpointEvent):
-            return False
-        return all(self.breaks.owns(b) or self.bell.owns(b) for b in event.breakpoints)
-
-    def after_stop(self) -> None:
-        """The commands of darc's breakpoints, as gdb lists them."""
-        self.deciding.after_stop()
-
-    def stopped(self, event: gdb.StopEvent) -> None:
-        """Every stop of the program."""
-        self.screen.stopped()
-        self._files.go_on()
-        self._signal.stopped(event, self.pid)
-
     interrupts_by_signal = True
 
     @property
     def was_interrupted(self) -> bool:
-        return self._signal.is_interrupt
+        return self.handlers.signal.is_interrupt
 
     @property
     def handled_signal(self) -> SignalStop | None:
-        return self._signal.handled(self.pid)
-
-    def at_prompt(self) -> None:
-        """Before every prompt and at every stop for the user."""
-        self.is_let_go = False
-        self.inferiors.runs = False
-        self.threads.moved()
-        self.deciding.bury()
-
-    def on_exit(self) -> None:
-        """The program is gone, and what was set at its addresses."""
-        self.threads.moved()
-        self._files.go_on()
-        self.deciding.forget()
-        self.bell.forget()
-        self.breaks.forget()
+        return self.handlers.signal.handled(self.pid)
 
 
 TARGET: GdbTarget

@@ -56,15 +56,28 @@ class Calls:
     def __init__(self, target: Debugged, debugger: lldb.SBDebugger) -> None:
         self._target = target
         self._debugger = debugger
-        self.thread: int | None = None
+        self._thread: int | None = None
         """The thread that is to call, where it is not the selected one."""
-        self.in_hook = False
+        self._in_hook = False
         """Whether lldb waits for a stop hook of darc's."""
         self.at_work = False
         """Whether a thread runs for darc's sake alone."""
         self.interrupted = False
-        """Whether the user has asked for a stop meanwhile."""
+        """Whether the user has asked for a stop since the hook was called."""
         self._turns = Turns()
+
+    @contextlib.contextmanager
+    def in_hook(self) -> Iterator[None]:
+        """lldb waits for a stop hook of darc's meanwhile, and nobody has asked for a stop yet."""
+        self._in_hook, self.interrupted = True, False
+        try:
+            yield
+        finally:
+            self._in_hook, self._thread = False, None
+
+    def prefer(self, thread: int) -> None:
+        """This thread is to call, until the hook is over."""
+        self._thread = thread
 
     def call(self, address: int, arguments: Sequence[int]) -> int:
         """See :meth:`darc.target.target.Target.call`."""
@@ -79,7 +92,7 @@ class Calls:
         """Has a thread make a call, the next one where that waits for another thread."""
         process = self._target.stopped()
         pid, stop = int(process.GetProcessID()), int(process.GetStopID(True))
-        thread = process.GetThreadByID(self.thread or 0)
+        thread = process.GetThreadByID(self._thread or 0)
         first = thread if thread.IsValid() else process.GetSelectedThread()
         catches = procfs.catches(pid, SIGSYS)
         found = able(
@@ -121,7 +134,7 @@ class Calls:
         selected = process.GetSelectedThread().GetThreadID()
         self._target.unwatch()
         asynchronous = self._debugger.GetAsync()
-        events = self._debugger.GetListener() if self.in_hook and asynchronous else None
+        events = self._debugger.GetListener() if self._in_hook and asynchronous else None
         back = self.back_address()
         call = ThreadCall(
             process=process,

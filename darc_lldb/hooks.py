@@ -63,16 +63,16 @@ def connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     Raises:
         KeyboardInterrupt: the user has pressed Ctrl-C, and lldb takes no stop hook.
     """
-    target.inferior.is_busy = lambda: app.is_busy
-    target.inferior.callbacks = Callbacks(
+    callbacks = Callbacks(
         failed=lambda error: target.screen.complain(told(app, error)),
-        on_user_stop=app.on_stop,
-        follow_up=app.follow_up,
-        goes_on=app.before_continue,
-        went_on=app.on_resume,
-        end=app.on_exit,
-        lost=app.on_lost,
+        on_user_stop=app.observer.on_stop,
+        follow_up=app.observer.follow_up,
+        goes_on=app.observer.before_continue,
+        went_on=app.observer.on_resume,
+        end=app.observer.on_exit,
+        lost=app.observer.on_lost,
     )
+    target.inferior.serve(lambda: app.is_busy, callbacks)
     _Before(debugger, app, target).stand()
     add = f"target stop-hook add -P {StopHook.__module__}.{StopHook.__name__}"
     execute(debugger.GetCommandInterpreter(), add)
@@ -122,7 +122,7 @@ class _Before:
                 except Exception as error:  # told to the user, in one place
                     self._inferior.callbacks.failed(error)
                 if goes_on:
-                    self._leaving.goes_on = True
+                    self._leaving.lets_go_on()
 
         return run
 
@@ -130,7 +130,7 @@ class _Before:
 
     def _before_continue(self) -> None:
         self._target.look_at_breakpoints()
-        self._app.before_continue()
+        self._app.observer.before_continue()
         self._before_launch()
 
     def _before_launch(self) -> None:
@@ -150,8 +150,8 @@ class _Before:
     # ---------------------------------------------------------------- lldb lets it go
 
     def _before_kill(self) -> None:
-        if not self._app.may_be_killed():
-            self._app.on_leave()
+        if not self._app.observer.may_be_killed():
+            self._app.observer.on_leave()
 
     def _before_leaving(self) -> None:
         # Where lldb reads its commands from no terminal the program may run meanwhile, or stand
@@ -161,9 +161,9 @@ class _Before:
             state, goes_on = inferior.state, self._leaving.goes_on
             runs = state is State.RUNNING or (state is State.STOPPED and goes_on)
             if not (runs and self._target.was_prepared):
-                self._guarded(app.on_leave)()
+                self._guarded(app.observer.on_leave)()
                 return
-        self._leaving.stop_for(lambda: monitor.ring_to_leave(app.session), app.on_leave)
+        self._leaving.stop_for(lambda: monitor.ring_to_leave(app.session), app.observer.on_leave)
 
     def _before_deleting(self, arguments: Sequence[str]) -> None:
         if _deletes(self._inferior, arguments):
@@ -207,7 +207,7 @@ def _leave_all(done: Callable[[], None]) -> bool:
         def knock() -> bool:
             return monitor.ring_to_leave(app.session)
 
-        leaving.ask(knock, app.on_leave, lambda: is_left(number))
+        leaving.ask(knock, app.observer.on_leave, lambda: is_left(number))
 
     def is_left(number: int) -> None:
         left.discard(number)

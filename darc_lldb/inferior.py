@@ -45,7 +45,7 @@ class Inferior:
         self.known: int | None = None
         """The process that was met, also where lldb may not be asked."""
         self.watcher: Watcher | None = None
-        self.is_busy: Callable[[], bool] = lambda: False
+        self._is_busy: Callable[[], bool] = lambda: False
         """Whether darc analyses or awaits a program: it stays with that, whatever is selected."""
         self._home: lldb.SBTarget | None = None
         """The target of that program, or of the one that was met last."""
@@ -53,6 +53,11 @@ class Inferior:
         """Whether darc was busy with it when what is done now began."""
         self._executable: str | None = None
         self._local = threading.local()
+
+    def serve(self, is_busy: Callable[[], bool], callbacks: Callbacks) -> None:
+        """From now on ``callbacks`` are told of the program, and ``is_busy`` tells whether darc
+        analyses or awaits one."""
+        self._is_busy, self.callbacks = is_busy, callbacks
 
     def is_own_thread(self) -> bool:
         """Whether lldb may be asked here: on a thread that lldb itself has called, and on darc's
@@ -86,7 +91,7 @@ class Inferior:
     def target(self) -> lldb.SBTarget:
         """That of the program which darc is busy with, else the selected one."""
         home = self._home
-        if home is not None and home.IsValid() and (self._stays or self.is_busy()):
+        if home is not None and home.IsValid() and (self._stays or self._is_busy()):
             return home
         return self.debugger.GetSelectedTarget()
 
@@ -103,7 +108,7 @@ class Inferior:
     def staying(self) -> Iterator[None]:
         """What is done meanwhile is about the target that darc is busy with now, also where it
         ends that."""
-        before, self._stays = self._stays, self._stays or self.is_busy()
+        before, self._stays = self._stays, self._stays or self._is_busy()
         try:
             yield
         finally:
@@ -188,12 +193,19 @@ class Inferior:
         """The selected target is the one that darc is busy with from now on."""
         self._home = self.debugger.GetSelectedTarget()
 
-    def meet(self, process: lldb.SBProcess) -> None:
-        """One that was not known before; its executable is noted, for where lldb may not be
-        asked."""
+    def meet(self, process: lldb.SBProcess, watcher: Watcher) -> None:
+        """One that was not known before, and that has this watcher; its executable is noted, for
+        where lldb may not be asked."""
+        self.watcher = watcher
         self.known = int(process.GetProcessID())
         self._home = process.GetTarget()
         self._executable = self.executable
+
+    def lose(self) -> None:
+        """The process has ended, or lldb has it no more: it is watched no longer."""
+        self.known = None
+        if self.watcher is not None:
+            self.watcher.close()
 
     def seems_to_stand(self) -> bool:
         """By what the kernel tells. Any thread."""

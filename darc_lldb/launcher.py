@@ -6,10 +6,11 @@ import json
 import os
 import re
 import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from darc.app.launcher import run
 
 if TYPE_CHECKING:
     from darc.model.refusal import Refusal
@@ -125,13 +126,8 @@ def find_usable() -> tuple[str, dict[str, str]] | Refusal:
 
 
 def main() -> None:
-    """Become lldb; end with status 1 and one line when there is none that can load darc, and with
-    130 at Ctrl-C."""
-    try:
-        from darc.app.launching import launch
-    except KeyboardInterrupt:  # a busy machine takes a while to import that
-        sys.exit(130)
-    launch("darc-lldb", _find)
+    """Become lldb; see :func:`darc.app.launcher.run`."""
+    run("darc-lldb", _find)
 
 
 def loading(lldb: str, chosen: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:

@@ -30,6 +30,14 @@ class Leaving:
         self.goes_on = False
         """Whether lldb lets the program go on, or is about to, without darc's lock."""
 
+    def stands(self) -> None:
+        """The program stands still, and lldb leaves it so as long as darc does."""
+        self.goes_on = False
+
+    def lets_go_on(self) -> None:
+        """lldb is about to let it go on."""
+        self.goes_on = True
+
     @property
     def is_wanted(self) -> bool:
         """Whether lldb is to end, and has not let the program go."""

@@ -16,7 +16,7 @@ import lldb
 
 from darc.debuggee import beside, procfs
 from darc.model.errors import TargetError
-from darc.target.outcome import Outcome
+from darc.target.outcome import Outcome, carry_out
 from darc_lldb import release
 from darc_lldb.bell import LldbBell
 from darc_lldb.inferior import Inferior
@@ -48,24 +48,21 @@ class Lifetime:
         bell: LldbBell,
         stands: Callable[[], bool],
     ) -> None:
-        """``stands`` is what its watcher tells as :meth:`darc_lldb.watcher.Events.stands`."""
+        """``stands`` is what its watcher tells as :meth:`darc_lldb.watcher.Informed.stands`."""
         self._inferior = inferior
         self._threads = threads
         self._own = own
         self._others = others
         self._bell = bell
         self._stands = stands
-        self.modules_handler: Callable[[], Outcome] | None = None
+        self._modules_handler: Callable[[], Outcome] | None = None
         self._release: str | None = None
 
     # ---------------------------------------------------------------- what fails
 
     def guarded(self, function: Callable[[], None]) -> None:
         """Runs something on behalf of lldb, where nobody would see its exception."""
-        try:
-            function()
-        except Exception as error:  # told to the user, in one place
-            self.tell(error)
+        carry_out(function, failed=self.tell, instead=None)
 
     def tell(self, error: Exception) -> None:
         """What failed; or that lldb has the program no more, of which it may not know itself."""
@@ -88,24 +85,26 @@ class Lifetime:
         if not inferior.is_local() or inferior.is_core(process):
             return
         try:
-            inferior.watcher = Watcher(pid, self)
+            watcher = Watcher(pid, self)
         except ProcessLookupError:
             return  # it was killed, and lldb is about to notice
-        inferior.meet(process)
+        inferior.meet(process, watcher)
 
     def executed(self) -> None:
         """It executes another file, in which nothing is at its place."""
         self._threads.forget()
         self.modules_changed()
 
+    def tell_of_modules(self, handler: Callable[[], Outcome] | None) -> None:
+        """``handler`` is told from now on that it may have other files; ``None``: nobody is."""
+        self._modules_handler = handler
+
     def modules_changed(self) -> Outcome:
         """It may have other files now."""
-        try:
-            handler = self.modules_handler
-            return Outcome.CONTINUE if handler is None else handler()
-        except Exception as error:  # told to the user, in one place
-            self.tell(error)
+        handler = self._modules_handler
+        if handler is None:
             return Outcome.CONTINUE
+        return carry_out(handler, failed=self.tell, instead=Outcome.CONTINUE)
 
     # ------------------------------------------------------- what the watcher sees
 
@@ -118,11 +117,9 @@ class Lifetime:
                 inferior.may_ask(False)
             if pid != inferior.known:
                 return
-            inferior.known = None
-            if watcher is not None:
-                watcher.close()
+            inferior.lose()
             self._own.forget_places()
-            self._others.are_free = True
+            self._others.program_ended()
             lost = not procfs.is_gone(pid)
             callbacks = inferior.callbacks
             why, self._release = self._release, None

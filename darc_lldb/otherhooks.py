@@ -23,12 +23,16 @@ class OtherHooks:
     def __init__(self, inferior: Inferior) -> None:
         self._inferior = inferior
         self._asleep: set[int] = set()
-        self.are_free = False
+        self._are_free = False
         """Whether the program has ended since, which is not always told where lldb may be asked."""
+
+    def program_ended(self) -> None:
+        """lldb may not be asked here: they are woken as :meth:`catch_up` is called. Any thread."""
+        self._are_free = True
 
     def catch_up(self) -> None:
         """Before a command."""
-        if self.are_free:
+        if self._are_free:
             self.wake()
         self._keep_own()
 
@@ -40,7 +44,7 @@ class OtherHooks:
 
     def sleep(self) -> None:
         """The program is about to run for an analysis."""
-        self.are_free = False
+        self._are_free = False
         for number, text in self._listed():
             if OWN not in text and re.search(r"State: *enabled", text):
                 self._run(f"disable {number}")

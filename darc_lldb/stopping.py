@@ -24,7 +24,7 @@ from darc.debuggee import procfs
 from darc.debuggee.bell import ASKED_FOR, unblocked
 from darc.debuggee.passedon import PassedOn
 from darc.model.errors import TargetError
-from darc.target.outcome import Outcome
+from darc.target.outcome import Outcome, carry_out
 from darc.target.ownthread import Turn
 from darc.target.target import State
 from darc_lldb import signals
@@ -125,26 +125,24 @@ class Stopping:
         process = thread.GetProcess()
         if self._calls.at_work or not self._inferior.is_home(process.GetTarget()):
             return Outcome.STOP
-        self.leaving.goes_on = False
+        self.leaving.stands()
         if self.leaving.is_wanted:
             self.leaving.now()
             return Outcome.STOP
         key = _stop_of(process)
         if self._decided is None or self._decided[:2] != key:
-            self._calls.in_hook = True
-            try:
-                with self._inferior.staying(), counted() as presses:
-                    outcome = self._look(process, presses)
-            finally:
-                self._calls.in_hook = False
-                self._calls.thread = None
+            with self._calls.in_hook(), self._inferior.staying(), counted() as presses:
+                outcome = self._look(process, presses)
             self._decided = (key[0], int(process.GetStopID()), outcome)
-        self.leaving.goes_on = self._decided[2] is Outcome.CONTINUE
-        return self._decided[2]
+        outcome = self._decided[2]
+        if outcome is Outcome.CONTINUE:
+            self.leaving.lets_go_on()
+        else:
+            self.leaving.stands()
+        return outcome
 
     def _look(self, process: lldb.SBProcess, presses: Callable[[], int]) -> Outcome:
         self.life.meet(process)
-        self._calls.interrupted = False
         looked_at = self.bell.pass_again(process)
         numbers = self.bell.numbers
         self._inferior.unwatch()
@@ -176,7 +174,7 @@ class Stopping:
         stay = any(reason.users for reason in heard.reasons)
         stop_anyway = self.bell.stop_anyway
         for reason in heard.reasons:
-            self._calls.thread = reason.thread
+            self._calls.prefer(reason.thread)
             if reason.signal in looked_at:
                 continue
             if reason in heard.rung and reason not in heard.own:  # the program's own
@@ -221,11 +219,7 @@ class Stopping:
         self._tidy()
         if handler is None:
             return Outcome.CONTINUE
-        try:
-            outcome = handler()
-        except Exception as error:  # told to the user, in one place
-            self.life.tell(error)
-            outcome = Outcome.CONTINUE
+        outcome = carry_out(handler, failed=self.life.tell, instead=Outcome.CONTINUE)
         if outcome is Outcome.CONTINUE:
             self.life.guarded(self._inferior.callbacks.goes_on)
         return outcome
@@ -235,12 +229,12 @@ class Stopping:
         on_hit = self._own.on_hit(number)
         if on_hit is None:
             return Outcome.CONTINUE
-        try:
+
+        def react() -> Outcome:
             deferred = on_hit(thread)
             return Outcome.CONTINUE if deferred is None else deferred()
-        except Exception as error:  # told to the user, in one place
-            self.life.tell(error)
-            return Outcome.STOP
+
+        return carry_out(react, failed=self.life.tell, instead=Outcome.STOP)
 
     def _forget_signal(self, process: lldb.SBProcess, thread: int) -> None:
         """Gives a thread another reason to stop than darc's own signal, which the user would see,
@@ -260,7 +254,7 @@ class Stopping:
     def catch_up(self) -> None:
         """Before a command: notices what lldb did not tell."""
         inferior = self._inferior
-        self.leaving.goes_on = False
+        self.leaving.stands()
         # At other moments it may be another one: lldb changes it for a breakpoint's callback.
         self._asynchronous = bool(inferior.debugger.GetAsync())
         process = inferior.process
@@ -304,7 +298,7 @@ class Stopping:
         inferior = self._inferior
         if inferior.state is not State.STOPPED:
             return
-        self.leaving.goes_on = False
+        self.leaving.stands()
         self._told = _stop_of(inferior.process)
         self._screen.style()
         self._users.note()

@@ -207,7 +207,7 @@ class LldbTarget(Target):
         self._own.watch_start(self.inferior.target)
 
     def when_modules_change(self, handler: Callable[[], Outcome] | None) -> None:
-        self.stopping.life.modules_handler = handler
+        self.stopping.life.tell_of_modules(handler)
 
     def own_threads(self) -> Sequence[int]:
         """Those of lldb and of its server. One that waits for nothing counts nothing."""

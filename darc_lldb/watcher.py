@@ -22,7 +22,7 @@ _STUCK_POLLS = 40
 """After so many looks at which lldb's server did nothing it does not come to tell of the stop."""
 
 
-class Events(Protocol):
+class Informed(Protocol):
     """Who is told. Called on the watcher's thread."""
 
     def resumed(self) -> None:
@@ -48,10 +48,10 @@ class _Waits(enum.Enum):
 class Watcher:
     """A thread that watches one process."""
 
-    def __init__(self, pid: int, events: Events) -> None:
+    def __init__(self, pid: int, informed: Informed) -> None:
         """Raises ProcessLookupError when the process is gone."""
         self._pid = pid
-        self._events = events
+        self._informed = informed
         self._lock = threading.Lock()
         self._waits = _Waits.NOT
         self._still = 0
@@ -97,7 +97,7 @@ class Watcher:
                 if self._wake in ready and b"c" in os.read(self._wake, 64):
                     return
                 if self._process in ready or self._is_let_go():
-                    self._events.ended(self._pid)
+                    self._informed.ended(self._pid)
                     return
                 self._look()
         finally:
@@ -112,14 +112,14 @@ class Watcher:
             self._still = self._still + 1 if stands else 0
             if self._waits is _Waits.RESUME and not stands:
                 self._waits = _Waits.STOP
-                self._events.resumed()
+                self._informed.resumed()
                 return
             late = self._waits is _Waits.STOP and self._still >= _STILL_POLLS
             stuck = self._is_stuck(stands)  # also where it has run for less than a look
         if stuck:
-            self._events.stuck(self._pid)
+            self._informed.stuck(self._pid)
         # Not with the lock: it may wait for lldb, and lldb's thread may call us.
-        if late and not self._events.stands():
+        if late and not self._informed.stands():
             with self._lock:
                 self._still = 0
 

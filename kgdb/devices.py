@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from darc.agent.control import Words
+from darc.agent.fieldvalues import ControlWords
 from darc.code.frame_rule import WORD
 from darc.model.addresses import is_kernels
 from darc.model.errors import FormatError, TargetError
@@ -38,7 +38,7 @@ class TtyLayout:
     name: int
     following: int
 
-    def for_agent(self, bias: int) -> Words:
+    def for_agent(self, bias: int) -> ControlWords:
         """What the agent is told, to tell devices apart; ``bias`` is how far the kernel was
         moved."""
         return {

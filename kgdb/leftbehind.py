@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from darc.agent import compiled
+from darc.agent.fieldnames import Structure
 from darc.agent.layout import layout_in, plan
 from darc.agent.memory import AgentMemory
 from darc.agent.structures import ControlRow
@@ -66,7 +67,7 @@ def left_behind(target: Target, areas: Iterator[int]) -> Iterator[LeftFoothold]:
                 mark, control, used, sites, size, waypoints, extent = _HEADER.unpack(raw)
                 if mark != MARK or target.memory.read(control, 8) != _magic(blob):
                     continue
-                raw = target.memory.read(control, blob.sizes["darc_control"])
+                raw = target.memory.read(control, blob.sizes[Structure.CONTROL])
             except TargetError:
                 continue
             layout = plan(blob, ROOMS[0])

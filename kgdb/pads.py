@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from darc.agent import compiled
+from darc.agent.compiled import AgentSymbol
 from darc.agent.layout import Room
 from darc.agent.memory import AgentMemory
 from darc.code.processor import STACK_POINTER
@@ -171,7 +172,7 @@ class KernelPads(PadBackend):
             self._disarm.append(kernel.remote.set_watch(foothold.tables.doorbell, on_hit))
         else:
             self._disarm.append(
-                kernel.target.breaks.set_break(foothold.symbol("darc_bell"), on_hit)
+                kernel.target.breaks.set_break(foothold.symbol(AgentSymbol.BELL), on_hit)
             )
         of_set = foothold.tables.blob.constants.SET
         if self._has_limit or foothold.tables.mode == of_set:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from darc.agent.compiled import AgentSymbol
+from darc.agent.fieldnames import Structure
 from darc.agent.memory import AgentMemory
 from darc.agent.structures import SiteRow
 from darc.code.architecture import Prologue, Site
@@ -74,7 +76,7 @@ class KernelPlacing(Placing):
 
     def _known_entries(self) -> dict[int, tuple[int, int]]:
         """Of earlier sets, also those of other debuggers."""
-        blob, size = self._blob, self._blob.sizes["darc_site"]
+        blob, size = self._blob, self._blob.sizes[Structure.SITE]
         kind = blob.constants.MEMBER
         if not self._tables.room.blocks or not self._placed.numbers:
             return {}
@@ -115,7 +117,8 @@ class KernelPlacing(Placing):
 
     def f0_code(self, index: int) -> pads.F0Code:
         blob, tables = self._blob, self._tables
-        enter, leave, end = (blob.symbols[f"darc_{part}_f0"] for part in ("enter", "leave", "end"))
+        enter, leave = blob.symbols[AgentSymbol.ENTER_F0], blob.symbols[AgentSymbol.LEAVE_F0]
+        end = blob.symbols[AgentSymbol.END_F0]
         addresses = {
             blob.constants.THE_SITE: tables.sites.address(index),
             blob.constants.THE_CONTROL: tables.control,

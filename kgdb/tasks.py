@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 from iced_x86 import Instruction, Mnemonic, OpKind, Register
 
-from darc.agent.control import Words
+from darc.agent.fieldvalues import ControlWords
 from darc.code.frame_rule import WORD
 from darc.code.x86_64 import decode
 from darc.model.addresses import is_kernels
@@ -127,7 +127,7 @@ def types(image: KernelImage) -> Btf:
     return Btf(image.section(".BTF"))
 
 
-def watched(image: KernelImage, bias: int, task: int | str | None) -> Words:
+def watched(image: KernelImage, bias: int, task: int | str | None) -> ControlWords:
     """What the agent is told of the tasks to watch: a process id, a name or, by
     ``None``, all."""
     at, mask, value = _test(image, task)
@@ -142,7 +142,7 @@ def watched(image: KernelImage, bias: int, task: int | str | None) -> Words:
     }
 
 
-def scheduler(image: KernelImage) -> Words:
+def scheduler(image: KernelImage) -> ControlWords:
     """Where the agent finds in a task what tells of its switches and of who wakes it, by the names
     of the agent's fields; 0, all of them, where that is not known."""
     fields = ("stack", "on_rq", "__state", "pid", "comm")
@@ -150,7 +150,7 @@ def scheduler(image: KernelImage) -> Words:
         known = types(image)
         stack, queued, state, number, name = (known.offset("task_struct", one) for one in fields)
     except FormatError:
-        return Words(stack_of=0, queued_of=0, state_of=0, id_of=0, name_of=0)
+        return ControlWords(stack_of=0, queued_of=0, state_of=0, id_of=0, name_of=0)
 
     def where(structure: str, field: str) -> int:
         try:
@@ -158,7 +158,7 @@ def scheduler(image: KernelImage) -> Words:
         except FormatError:
             return 0
 
-    return Words(
+    return ControlWords(
         stack_of=stack,
         queued_of=queued,
         # From 6.12 on one that sleeps stays on its queue until it would have been its turn

@@ -3,7 +3,6 @@
 Runs when the package is built, never at run time. ``python3 darc/agent/build.py [OUTDIR]`` writes
 ``agent.bin`` (position independent, no relocations), ``agent.elf`` (the same with symbols and
 frame information, for debuggers) and ``layout.json`` (every offset and constant of ``abi.h``).
-Without OUTDIR it makes the libraries of :data:`SCANS`, too, which no program ever gets to see.
 Needs gcc and binutils; uses the standard library alone, as it runs before anything is installed.
 """
 
@@ -27,9 +26,6 @@ CFLAGS = (
     "-fcall-saved-r8 -fcall-saved-r9 -fcall-saved-r10 -fcall-saved-r11"
 ).split()
 
-SCANS = ("debuggee/wordscan.c", "app/presses.c", "code/callscan.c", "code/symscan.c")
-SCAN_CFLAGS = "-std=gnu11 -O2 -fPIC -shared -nostdlib -Wall -Wextra -Werror".split()
-
 LINKER_SCRIPT = """
 SECTIONS {
     . = 0;
@@ -42,13 +38,15 @@ SECTIONS {
 """
 
 
-def _run(*command: str | Path) -> str:
+def run(*command: str | Path, what: str = "the agent") -> str:
+    """What a tool prints that compiles ``what``; exits with one line where it is missing, or
+    fails."""
     try:
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     except FileNotFoundError as error:
-        sys.exit(f"darc: {error.filename} is needed to compile the agent: install gcc and binutils")
+        sys.exit(f"darc: {error.filename} is needed to compile {what}: install gcc and binutils")
     if done.returncode:
-        sys.exit(f"darc: the agent does not compile:\n{done.stderr}")
+        sys.exit(f"darc: {what} does not compile:\n{done.stderr}")
     return done.stdout
 
 
@@ -82,9 +80,9 @@ def _layout(header: str, work: Path) -> dict[str, object]:
             )
     source, program = work / "layout.c", work / "layout"
     source.write_text("\n".join(lines) + "\nreturn 0; }\n")
-    _run("gcc", "-I", HERE, source, "-o", program)
+    run("gcc", "-I", HERE, source, "-o", program)
     layout: dict[str, dict[str, object]] = {"constants": {}, "sizes": {}, "fields": {}}
-    for line in _run(program).splitlines():
+    for line in run(program).splitlines():
         kind, name, *values = line.split()
         numbers = list(map(int, values))
         layout[f"{kind}s"][name] = numbers if kind == "field" else numbers[0]
@@ -109,34 +107,23 @@ def build_agent(outdir: Path = HERE) -> None:
         work = Path(folder)
         layout = _layout(header, work)
         defines = assembler_defines(layout)
-        _run("gcc", *CFLAGS, "-c", HERE / "agent.c", "-o", work / "agent.o")
-        _run("gcc", *defines, "-c", HERE / "stubs.S", "-o", work / "stubs.o")
+        run("gcc", *CFLAGS, "-c", HERE / "agent.c", "-o", work / "agent.o")
+        run("gcc", *defines, "-c", HERE / "stubs.S", "-o", work / "stubs.o")
         (work / "agent.ld").write_text(LINKER_SCRIPT)
         elf = work / "agent.elf"
         objects = (work / "agent.o", work / "stubs.o")
-        _run("ld", "-T", work / "agent.ld", "-e", "0", "-o", elf, *objects)
-        if "R_X86_64" in _run("readelf", "-r", elf):
+        run("ld", "-T", work / "agent.ld", "-e", "0", "-o", elf, *objects)
+        if "R_X86_64" in run("readelf", "-r", elf):
             sys.exit("darc: the agent must not need relocations")
-        _run("objcopy", "-O", "binary", "-j", ".text", elf, outdir / "agent.bin")
+        run("objcopy", "-O", "binary", "-j", ".text", elf, outdir / "agent.bin")
         layout["symbols"] = {
             name: int(address, 16)
-            for address, _, name in (line.split() for line in _run("nm", elf).splitlines())
+            for address, _, name in (line.split() for line in run("nm", elf).splitlines())
             if name.startswith("darc_")
         }
         (outdir / "agent.elf").write_bytes(elf.read_bytes())
         (outdir / "layout.json").write_text(json.dumps(layout, indent=1, sort_keys=True) + "\n")
 
 
-def build_scans(package: Path = HERE.parent) -> None:
-    """Compile what the debugger itself loads, into ``package``; exits likewise."""
-    for source in SCANS:
-        made = (package / source).with_name(f"lib{Path(source).stem}.so")
-        made.parent.mkdir(parents=True, exist_ok=True)
-        _run("gcc", *SCAN_CFLAGS, HERE.parent / source, "-o", made.with_suffix(".new"))
-        made.with_suffix(".new").replace(made)  # a debugger may have it loaded
-
-
 if __name__ == "__main__":
     build_agent(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)
-    if len(sys.argv) == 1:
-        build_scans()

@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, Unpack, cast, overload
 
 from darc.agent.constants import Constants
+from darc.agent.fieldnames import AgentField, Structure
+from darc.agent.fieldvalues import ContextsValues, ControlValues, RecordValues, SiteValues
 from darc.model.errors import UnsupportedError
 
 ABI_VERSION = 52
@@ -20,6 +23,34 @@ _NUMBERS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 Row = TypeVar("Row", bound=tuple[int, ...])
 """One of :mod:`darc.agent.structures`."""
+
+
+class AgentSymbol(StrEnum):
+    """What of the agent is asked for by its name."""
+
+    BELL = "darc_bell"
+    CALIBRATE = "darc_calibrate"
+    CALIBRATE_BACK = "darc_calibrate_back"
+    CALIBRATE_MEMBERS = "darc_calibrate_members"
+    END_F0 = "darc_end_f0"
+    ENTER_F0 = "darc_enter_f0"
+    FROM_PAD_ENTER = "darc_from_pad_enter"
+    FROM_PAD_LEAVE = "darc_from_pad_leave"
+    HOME = "darc_home"
+    HOME_BACK = "darc_home_back"
+    HOME_STACK = "darc_home_stack"
+    LEAVE_F0 = "darc_leave_f0"
+    NOTHING = "darc_nothing"
+    PARKED = "darc_parked"
+    STUB_CALL = "darc_stub_call"
+    STUB_ENTRY = "darc_stub_entry"
+    STUB_INDIRECT = "darc_stub_indirect"
+    STUB_LANDED = "darc_stub_landed"
+    STUB_LEAVE = "darc_stub_leave"
+    STUB_RETURNED = "darc_stub_returned"
+    STUB_TAIL = "darc_stub_tail"
+    UNPARKED = "darc_unparked"
+
 
 _ANOTHER = "the compiled agent is of another version: run 'make setup' again"
 
@@ -32,20 +63,39 @@ class Blob:
     """
 
     code: bytes
-    symbols: dict[str, int]
+    symbols: Mapping[AgentSymbol, int]
     constants: Constants
-    sizes: dict[str, int]
-    fields: dict[str, tuple[int, int]]
+    sizes: Mapping[Structure, int]
+    fields: Mapping[AgentField, tuple[int, int]]
+    """Offset and size of each, in bytes."""
 
-    def offset(self, field: str) -> int:
-        """Offset in bytes of ``"darc_record.slot"`` and the like."""
+    def offset(self, field: AgentField) -> int:
+        """Offset in bytes of ``RecordField.SLOT`` and the like."""
         return self.fields[field][0]
 
-    def pack(self, structure: str, **values: int | bytes) -> bytes:
+    @overload
+    def pack(
+        self, structure: Literal[Structure.CONTEXTS], **values: Unpack[ContextsValues]
+    ) -> bytes: ...
+
+    @overload
+    def pack(
+        self, structure: Literal[Structure.CONTROL], **values: Unpack[ControlValues]
+    ) -> bytes: ...
+
+    @overload
+    def pack(
+        self, structure: Literal[Structure.RECORD], **values: Unpack[RecordValues]
+    ) -> bytes: ...
+
+    @overload
+    def pack(self, structure: Literal[Structure.SITE], **values: Unpack[SiteValues]) -> bytes: ...
+
+    def pack(self, structure: Structure, **values: Any) -> bytes:
         """The bytes of one ``structure``; fields that are not named are zero."""
         raw = bytearray(self.sizes[structure])
         for name, value in values.items():
-            offset, size = self.fields[f"{structure}.{name}"]
+            offset, size = self._place(structure, name)
             data = (
                 value
                 if isinstance(value, bytes)
@@ -61,9 +111,13 @@ class Blob:
         structure = f"darc_{kind.__name__.removesuffix('Row').lower()}"
         return make(*self._values(structure, raw), at)
 
-    def by_name(self, structure: str, raw: bytes) -> dict[str, int]:
+    def by_name(self, structure: Structure, raw: bytes) -> dict[str, int]:
         """The same of any ``structure``, where names of its fields are known only now."""
         return dict(zip(self.numbers(structure), self._values(structure, raw), strict=True))
+
+    def _place(self, structure: str, name: str) -> tuple[int, int]:
+        """Offset and size of a field whose name is known only now."""
+        return self.fields[cast(AgentField, f"{structure}.{name}")]
 
     @functools.cache  # noqa: B019 - the blob lives as long as the process
     def numbers(self, structure: str) -> tuple[str, ...]:
@@ -82,7 +136,7 @@ class Blob:
     def _form(self, structure: str) -> struct.Struct:
         form, end = "<", 0
         for name in self.numbers(structure):
-            offset, size = self.fields[f"{structure}.{name}"]
+            offset, size = self._place(structure, name)
             form += f"{offset - end}x{_NUMBERS[size]}"
             end = offset + size
         return struct.Struct(form)

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded
+from darc.agent.fieldnames import AgentField, ContextField, ContextsField, ControlField, Structure
 from darc.agent.layout import contexts_size, words
 from darc.agent.rows import NodeTotal
 from darc.model.profile import Profile
@@ -30,7 +31,7 @@ class ThreadContexts:
         self._blob = control.blob
         self._read = read
         self._write = write
-        self.state_at = control.blob.offset("darc_context.op")
+        self.state_at = control.blob.offset(ContextField.OP)
         """Offset of its :data:`STATE` in a context."""
 
     @property
@@ -40,22 +41,22 @@ class ThreadContexts:
 
     def _tables(self) -> list[tuple[int, int]]:
         """Where each table of contexts is and how many it has; threads find room in the last."""
-        first, size = self._control.field("older")
+        first, size = self._control.field(ControlField.OLDER)
         count = self._control.older_count
         found = words(self._read(first, size))[:count] if count else ()
-        mask = self._blob.offset("darc_contexts.mask")
-        tables = (*found, self._control.get("contexts"))
+        mask = self._blob.offset(ContextsField.MASK)
+        tables = (*found, self._control.contexts_at)
         return [(table, words(self._read(table + mask, 8))[0] + 1) for table in tables]
 
     def _used(self, table: int) -> int:
         """How many contexts of a table were ever used."""
-        return words(self._read(table + self._blob.offset("darc_contexts.count"), 8))[0]
+        return words(self._read(table + self._blob.offset(ContextsField.COUNT), 8))[0]
 
     def write_table(self, table: int, room: int) -> None:
         """Makes a table of contexts of memory that is all zero."""
-        header = self._blob.sizes["darc_contexts"]
+        header = self._blob.sizes[Structure.CONTEXTS]
         numbers = table + header + self._control.layout.context_size * room
-        self._write(table, self._blob.pack("darc_contexts", mask=room - 1, numbers=numbers))
+        self._write(table, self._blob.pack(Structure.CONTEXTS, mask=room - 1, numbers=numbers))
 
     def addresses(self) -> list[int]:
         """Addresses of the threads' contexts that are in use."""
@@ -66,7 +67,7 @@ class ThreadContexts:
         count = min(self._used(table), room)
         if not count:
             return []
-        base = table + self._blob.sizes["darc_contexts"]
+        base = table + self._blob.sizes[Structure.CONTEXTS]
         raw = self._read(base + size * room, 4 * count)
         return [base + n * size for n in struct.unpack(f"<{count}I", raw) if n < room]
 
@@ -80,7 +81,7 @@ class ThreadContexts:
         """How many contexts of the last table are those of threads that are not known to have
         ended."""
         own = self._within(*self._tables()[-1])
-        return sum(self.number(context, "thread") != _ENDED for context in own)
+        return sum(self.number(context, ContextField.THREAD) != _ENDED for context in own)
 
     @property
     def may_grow(self) -> bool:
@@ -92,9 +93,9 @@ class ThreadContexts:
         have one stay where they are until no call of f0 is under way. Threads may stand anywhere.
         """
         count = self._control.older_count
-        now = self._control.get("contexts")
+        now = self._control.contexts_at
         self.write_table(base, room)
-        self._write(self._control.field("older")[0] + 8 * count, struct.pack("<Q", now))
+        self._write(self._control.field(ControlField.OLDER)[0] + 8 * count, struct.pack("<Q", now))
         self._control.move(older_count=count + 1)
         self._control.move(contexts=base)
 
@@ -107,7 +108,8 @@ class ThreadContexts:
             return
         alive = None
         for context in self.addresses():
-            thread, life = (self.number(context, name) for name in ("thread", "life"))
+            thread = self.number(context, ContextField.THREAD)
+            life = self.number(context, ContextField.LIFE)
             if life and thread != _ENDED:
                 alive = living() if alive is None else alive  # after its id was there
                 if life not in alive:
@@ -118,9 +120,9 @@ class ThreadContexts:
         op, top, serial, idle = STATE.unpack(self._read(context + self.state_at, STATE.size))
         return op, top, serial, idle
 
-    def number(self, context: int, name: str) -> int:
+    def number(self, context: int, field: AgentField) -> int:
         """Another field of a context."""
-        offset, size = self._blob.fields[f"darc_context.{name}"]
+        offset, size = self._blob.fields[field]
         return int.from_bytes(self._read(context + offset, size), "little")
 
     def added(self) -> list[range]:
@@ -133,10 +135,10 @@ class ThreadContexts:
 
     def forget_counts(self) -> None:
         """Nothing was counted yet."""
-        first = self._blob.offset("darc_context.sum")
-        last = self._blob.fields["darc_context.in_peak"]
-        bins, size = self._blob.fields["darc_context.bins"]
-        interrupted = self._blob.offset("darc_context.interrupted_ops")
+        first = self._blob.offset(ContextField.SUM)
+        last = self._blob.fields[ContextField.IN_PEAK]
+        bins, size = self._blob.fields[ContextField.BINS]
+        interrupted = self._blob.offset(ContextField.INTERRUPTED_OPS)
         for context in self.addresses():
             self._write(context + first, bytes(sum(last) - first))
             self._write(context + bins, bytes(size))
@@ -147,23 +149,23 @@ class ThreadContexts:
         spanned a stop."""
         fields = self._blob.fields
         resolution = self._control.written_resolution or self._control.resolution
-        offset, _ = fields["darc_context.bins"]
+        offset, _ = fields[ContextField.BINS]
         size = 8 * min(64 * resolution + 1, self._blob.constants.MAX_BINS)
         bins: dict[int, int] = {}
         count = total = dropped = 0
         for context in self.addresses():
             raw = self._read(context, offset + size)
 
-            def value(name: str, raw: bytes = raw) -> int:
-                at, length = fields[f"darc_context.{name}"]
+            def value(field: AgentField, raw: bytes = raw) -> int:
+                at, length = fields[field]
                 return int.from_bytes(raw[at : at + length], "little")
 
             own = words(raw[offset : offset + size])
             count += sum(own)
             if count > _MOST_CALLS:
                 raise DamagedError
-            total += value("sum")
-            dropped += value("dropped")
+            total += value(ContextField.SUM)
+            dropped += value(ContextField.DROPPED)
             for number, calls in enumerate(own):
                 if calls:
                     bins[number] = bins.get(number, 0) + calls
@@ -173,7 +175,7 @@ class ThreadContexts:
         """What was counted of nodes 0 to ``count`` - 1 in this round; nodes never seen are left
         out."""
         now = self._control.round
-        round_offset = self._blob.offset("darc_context.round")
+        round_offset = self._blob.offset(ContextField.ROUND)
         offset = self._control.layout.totals_at
         sums: dict[int, list[int]] = {}
         for context in self.addresses():
@@ -190,8 +192,8 @@ class ThreadContexts:
 
     def voted(self) -> int:
         """In how many in-peak calls of this round all votes were counted."""
-        now, first = self._control.round, self._blob.offset("darc_context.in_peak")
-        last, size = self._blob.fields["darc_context.round"]
+        now, first = self._control.round, self._blob.offset(ContextField.IN_PEAK)
+        last, size = self._blob.fields[ContextField.ROUND]
         count = 0
         for context in self.addresses():
             raw = self._read(context + first, last + size - first)

@@ -2,142 +2,42 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from darc.agent.compiled import Blob
 from darc.agent.damage import guarded
+from darc.agent.fieldnames import ControlField
+from darc.agent.fieldvalues import ControlWords
 from darc.agent.layout import Layout
 from darc.target.memory import Read, Write
 
-
-class Words(TypedDict, total=False):
-    """Fields of the control structure that are set by their names: numbers of up to 16 bytes."""
-
-    action_at: int
-    analysis_count: int
-    away: int
-    batch: int
-    bell: int
-    bell_return: int
-    bell_signal: int
-    bell_slot: int
-    block_next: int
-    closing_cost: int
-    code_count: int
-    contexts: int
-    cost_doubt: int
-    cpu_of: int
-    current_at: int
-    deadline: int
-    delayed_of: int
-    debugger: int
-    epoch: int
-    exiting: int
-    fast_high: int
-    fast_low: int
-    faults: int
-    free_members: int
-    first_cost: int
-    fresh: int
-    from_count: int
-    from_member: int
-    full_cost: int
-    handler_at: int
-    heartbeat: int
-    id_of: int
-    idle_members: int
-    indirect_cost: int
-    inner_cost: int
-    interrupt_members: int
-    interrupted_ops: int
-    is_measured: int
-    kept_cost: int
-    kept_next: int
-    landing_count: int
-    last_of: int
-    least_op: int
-    least_span: int
-    left_ops: int
-    loops: int
-    lost_blocks: int
-    lost_callers: int
-    lost_contexts: int
-    lost_foreign: int
-    lost_jumps: int
-    lost_moved: int
-    lost_ops: int
-    lost_records: int
-    lost_tails: int
-    may_grow: int
-    may_read_pointer: int
-    member_cost: int
-    mode: int
-    moment_next: int
-    name_of: int
-    needed: int
-    no_calls: int
-    node_count: int
-    not_followed: int
-    not_kept: int
-    not_task: int
-    older_count: int
-    only_thread: int
-    overdrawn_ops: int
-    pass_cost: int
-    path_cost: int
-    patience: int
-    peak_high: int
-    peak_low: int
-    preempt_at: int
-    process: int
-    queued_of: int
-    record_count: int
-    record_list: int
-    record_mask: int
-    records: int
-    resolution: int
-    resumed: int
-    return_cost: int
-    rooms: int
-    round: int
-    seen: int
-    settled: int
-    sheet_next: int
-    short_of: int
-    slow_cost: int
-    span_cost: int
-    stack_at: int
-    stack_of: int
-    state_of: int
-    tail_cost: int
-    tail_inner: int
-    target_cost: int
-    task_at: int
-    task_mask: int
-    task_value: int
-    tsc_step: int
-    vectors_at: int
-    wake: int
-    work_of: int
-
-
-_EXCEPTIONS = ("from_count", "from_member", "only_thread", "idle_members")
+_EXCEPTIONS: tuple[ControlField, ...] = (
+    ControlField.FROM_COUNT,
+    ControlField.FROM_MEMBER,
+    ControlField.ONLY_THREAD,
+    ControlField.IDLE_MEMBERS,
+)
 """Where one of these is set, calls of a set do not count alike."""
 
-_ASKED = frozenset((*_EXCEPTIONS, "mode", "may_read_pointer"))
+_ASKED = frozenset((*_EXCEPTIONS, ControlField.MODE, ControlField.MAY_READ_POINTER))
 """What ``plain_set`` follows from."""
 
 
 class Word:
-    """A field of the control structure, by the name of the attribute. It is read from the program
-    each time, and set by :meth:`Control.set`."""
+    """A field of the control structure, that of the attribute's name where no other one is said. It
+    is read from the program each time, and set by :meth:`Control.set`."""
+
+    def __init__(self, field: ControlField | None = None) -> None:
+        self._field = field
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+        self._field = self._field or ControlField[name.upper()]
 
     def __get__(self, control: Control, owner: type) -> int:
-        return control.get(self._name)
+        assert self._field is not None
+        return control.get(self._field)
 
 
 @guarded
@@ -150,12 +50,22 @@ class Control:
         self.layout = layout
         self._read = read
         self._write = write
-        self.constant: dict[str, int] = {}
+        self.constant: dict[ControlField, int] = {}
         """Fields that the agent only reads, as they were written last."""
         self.written_resolution: int | None = None
         """That of the profile, as it was written last; ``None``: by another debugger."""
 
     magic, version = Word(), Word()
+    contexts_at = Word(ControlField.CONTEXTS)
+    """Where the table is in which threads find room."""
+    thread_key = Word()
+    """By what threads are told apart."""
+    may_read_pointer = Word()
+    """Whether they may read where their storage is without asking for its first word."""
+    may_grow = Word()
+    """Whether there may be more room yet, where there is none."""
+    code_count = Word()
+    """In how many stretches of code calls of f0 are timed."""
     epoch = Word()
     """Advanced at every stop."""
     round = Word()
@@ -227,49 +137,62 @@ class Control:
         """Address of the control structure."""
         return self.base + self.layout.control
 
-    def field(self, name: str) -> tuple[int, int]:
+    def field(self, field: ControlField) -> tuple[int, int]:
         """Address and size in bytes of a field of the control structure."""
-        offset, size = self.blob.fields[f"darc_control.{name}"]
+        offset, size = self.blob.fields[field]
         return self.base + self.layout.control + offset, size
 
-    def get(self, name: str) -> int:
-        """One field of the control structure, where its name is known only now; else the attribute
-        of that name."""
-        return int.from_bytes(self._read(*self.field(name)), "little")
+    def get(self, field: ControlField) -> int:
+        """One field of the control structure, where it is known only now which one; else the
+        attribute of its name."""
+        return int.from_bytes(self._read(*self.field(field)), "little")
 
-    def set(self, **values: Unpack[Words]) -> None:
+    def set(self, **values: Unpack[ControlWords]) -> None:
         """Sets fields of the control structure, one store each."""
-        is_asked = not _ASKED.isdisjoint(values)
+        by_field = {ControlField[name.upper()]: value for name, value in values.items()}
+        is_asked = not _ASKED.isdisjoint(by_field)
         if is_asked:
-            self._set("plain_set", 0)
-        for name, value in values.items():
-            self._set(name, value)
+            self._set(ControlField.PLAIN_SET, 0)
+        for field, value in by_field.items():
+            self._set(field, value)
         if is_asked:
-            self._set("plain_set", self._is_plain_set())
+            self._set(ControlField.PLAIN_SET, self._is_plain_set())
 
-    def move(self, **values: Unpack[Words]) -> None:
+    def move(self, **values: Unpack[ControlWords]) -> None:
         """:meth:`set` of fields that are constant else."""
         self.set(**values)
         for name, value in values.items():
             assert isinstance(value, int)
-            self.constant[name] = value
+            self.constant[ControlField[name.upper()]] = value
 
-    def take(self, name: str) -> int:
-        """What a field has counted, where its name is known only now: it begins anew."""
-        count = self.get(name)
-        self._set(name, 0)
+    def move_records(self, record_list: int, records: int, room: int) -> None:
+        """The table of calls and its list are at these addresses, with this ``room``, from now on.
+        No thread is in the agent."""
+        self.layout = dataclasses.replace(
+            self.layout,
+            room=dataclasses.replace(self.layout.room, records=room),
+            record_list=record_list - self.base,
+            records=records - self.base,
+        )
+        mask = self.layout.record_mask
+        self.move(record_list=record_list, records=records, record_mask=mask)
+
+    def take(self, field: ControlField) -> int:
+        """What a field has counted, where it is known only now which one: it begins anew."""
+        count = self.get(field)
+        self._set(field, 0)
         return count
 
     def _is_plain_set(self) -> bool:
         """Whether entries of a set need not be asked any of what else may leave them out."""
         limits = self.blob.constants
-        if self.mode != limits.SET or self.get("thread_key") != limits.BY_STORAGE:
+        if self.mode != limits.SET or self.thread_key != limits.BY_STORAGE:
             return False
-        return bool(self.get("may_read_pointer")) and not any(map(self.get, _EXCEPTIONS))
+        return bool(self.may_read_pointer) and not any(map(self.get, _EXCEPTIONS))
 
-    def _set(self, name: str, value: object) -> None:
+    def _set(self, field: ControlField, value: object) -> None:
         assert isinstance(value, int)
-        address, size = self.field(name)
+        address, size = self.field(field)
         self._write(address, value.to_bytes(size, "little"))
 
     @functools.cached_property

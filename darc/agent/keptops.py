@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded
+from darc.agent.fieldnames import ClassField, ControlField, EventField, KeptField, Structure
 from darc.agent.layout import words
 from darc.agent.rows import KeptEvent, KeptOp, KeptSpan, KeptSum, KeptSwitch, task_name
 from darc.agent.structures import EventRow, KeptRow
@@ -34,16 +35,18 @@ class KeptOpTables:
     def forget(self) -> None:
         """Those that were kept are not needed any more: room for others. The program stands still.
         What an op that is under way has had so far is lost."""
-        at, size = self._control.field("classes")
+        at, size = self._control.field(ControlField.CLASSES)
         self._write(at, bytes(size))
-        entry, owner = self._blob.sizes["darc_kept"], self._blob.offset("darc_kept.owner")
-        at, size = self._blob.fields["darc_kept.sheets"]
+        entry, owner = self._blob.sizes[Structure.KEPT], self._blob.offset(KeptField.OWNER)
+        at, size = self._blob.fields[KeptField.SHEETS]
         for number in range(min(self._control.kept_next, self._control.layout.room.kept)):
             place = self._control.base + self._control.layout.kept + number * entry
             self._write(place + owner, bytes(8))
             self._write(place + at, bytes(size))
-        for name in ("waiters", "waiting"):
-            at, size = self._control.field(name)
+        for at, size in (
+            self._control.field(ControlField.WAITERS),
+            self._control.field(ControlField.WAITING),
+        ):
             self._write(at, bytes(size))
         self._control.set(
             kept_next=0,
@@ -56,11 +59,11 @@ class KeptOpTables:
 
     def ops(self) -> list[KeptOp]:
         """Those of this round. The program stands still, or has ended here."""
-        at, size = self._control.field("classes")
+        at, size = self._control.field(ControlField.CLASSES)
         raw, found = self._read(at, size), []
-        step = self._blob.sizes["darc_class"]
-        slowest = self._blob.offset("darc_class.slowest")
-        first, length = self._blob.fields["darc_class.kept"]
+        step = self._blob.sizes[Structure.CLASS]
+        slowest = self._blob.offset(ClassField.SLOWEST)
+        first, length = self._blob.fields[ClassField.KEPT]
         for number in range(self._blob.constants.KEPT_CLASSES):
             row = raw[number * step : (number + 1) * step]
             entries = [(words(row[slowest : slowest + 8])[0], True)]
@@ -73,7 +76,7 @@ class KeptOpTables:
 
     def _kept_op(self, entry: int, is_fast: bool, is_slowest: bool) -> KeptOp | None:
         blob, first = self._blob, self._control.base + self._control.layout.kept
-        size, head = blob.sizes["darc_kept"], blob.offset("darc_kept.spans")
+        size, head = blob.sizes[Structure.KEPT], blob.offset(KeptField.SPANS)
         if (entry - first) % size or not 0 <= (
             entry - first
         ) // size < self._control.layout.room.kept:
@@ -84,7 +87,7 @@ class KeptOpTables:
             raise DamagedError
         start, end = values.start, values.end
         spans = [KeptSpan(*row) for row in self._rows(entry + head, values.span_count)]
-        rows = self._rows(entry + blob.offset("darc_kept.sums"), values.sum_count)
+        rows = self._rows(entry + blob.offset(KeptField.SUMS), values.sum_count)
         sums = (KeptSum(node, calls, total, most) for total, most, calls, node in rows)
         if not start < end or not all(start <= span.end <= end for span in spans):
             return None  # an op that a stop has fallen into
@@ -108,13 +111,13 @@ class KeptOpTables:
 
     def _sheets(self, entry: int) -> tuple[int, ...]:
         """The addresses of an op's sheets; 0 for those that it has not taken."""
-        at, length = self._blob.fields["darc_kept.sheets"]
+        at, length = self._blob.fields[KeptField.SHEETS]
         numbers = struct.unpack(f"<{length // 4}I", self._read(entry + at, length))
         if any(number > self._control.layout.room.sheets for number in numbers):
             raise DamagedError
         first, size = (
             self._control.base + self._control.layout.sheets,
-            self._blob.sizes["darc_sheet"],
+            self._blob.sizes[Structure.SHEET],
         )
         return tuple(first + (number - 1) * size if number else 0 for number in numbers)
 
@@ -123,7 +126,7 @@ class KeptOpTables:
         return max(0, count - self._blob.constants.MAX_SWITCHES) if has_sheet else count
 
     def _switches(self, entry: int, count: int, during: range) -> Iterator[KeptSwitch]:
-        size, first = self._blob.sizes["darc_switch"], self._sheets(entry)[-1] if count else 0
+        size, first = self._blob.sizes[Structure.SWITCH], self._sheets(entry)[-1] if count else 0
         count = min(count, self._blob.constants.MAX_SWITCHES)
         raw = self._read(first, size * count) if first else b""
         for out, back, is_ready, after, name in struct.iter_unpack("<2Q2I16s", raw):
@@ -135,8 +138,8 @@ class KeptOpTables:
     def events(self, entry: int, count: int, during: range) -> list[KeptEvent]:
         """Of the first ``count`` of an op whose entry is there those in the time ``during``."""
         blob, found = self._blob, []
-        at, length = blob.fields["darc_event.words"]
-        named, _ = blob.fields["darc_event.name"]
+        at, length = blob.fields[EventField.WORDS]
+        named, _ = blob.fields[EventField.NAME]
         count = min(count, blob.constants.MAX_EVENTS)
         for row in self._event_rows(entry, count) if count else ():
             event = blob.unpack(EventRow, row)
@@ -163,7 +166,7 @@ class KeptOpTables:
         return sorted(found, key=lambda event: event.time)
 
     def _event_rows(self, entry: int, count: int) -> Iterator[bytes]:
-        size, each = self._blob.sizes["darc_event"], self._blob.constants.SHEET_EVENTS
+        size, each = self._blob.sizes[Structure.EVENT], self._blob.constants.SHEET_EVENTS
         for number, sheet in enumerate(self._sheets(entry)[:-1]):
             rows = min(count - number * each, each)
             if sheet and rows > 0:
@@ -177,8 +180,8 @@ class KeptOpTables:
     def seen(self) -> tuple[int, int, int, int]:
         """From how many ops of the peak, and of the fastest one, were chosen, how many found no
         room, and how many waits."""
-        at, size = self._control.field("classes")
-        raw, step = self._read(at, size), self._blob.sizes["darc_class"]
+        at, size = self._control.field(ControlField.CLASSES)
+        raw, step = self._read(at, size), self._blob.sizes[Structure.CLASS]
         seen = [
             words(raw[n * step : n * step + 8])[0]
             + bool(words(raw[n * step + 8 : n * step + 16])[0])

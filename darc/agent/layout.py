@@ -7,6 +7,7 @@ import struct
 from dataclasses import dataclass
 
 from darc.agent.compiled import Blob
+from darc.agent.fieldnames import ContextField, ContextsField, ControlField, Structure
 from darc.agent.structures import ControlRow
 from darc.model.errors import TargetError
 from darc.target.memory import PAGE, Read
@@ -178,23 +179,25 @@ class Layout:
 def plan(blob: Blob, room: Room) -> Layout:
     """Lays the tables out one behind the other, each on pages of its own."""
     sizes = blob.sizes
-    totals_at = blob.offset("darc_context.sums") + sizes["darc_sum"] * room.nodes
-    context_size = -(-(totals_at + sizes["darc_total"] * room.nodes) // _CACHE_LINES) * _CACHE_LINES
+    totals_at = blob.offset(ContextField.SUMS) + sizes[Structure.SUM] * room.nodes
+    context_size = (
+        -(-(totals_at + sizes[Structure.TOTAL] * room.nodes) // _CACHE_LINES) * _CACHE_LINES
+    )
     sizes_of = {
-        "control": sizes["darc_control"],
-        "live": sizes["darc_live"],
-        "doorbell": sizes["darc_doorbell"],
-        "sites": sizes["darc_site"] * room.sites,
-        "nodes": sizes["darc_node"] * room.nodes,
-        "routes": sizes["darc_route"] * room.routes,
+        "control": sizes[Structure.CONTROL],
+        "live": sizes[Structure.LIVE],
+        "doorbell": sizes[Structure.DOORBELL],
+        "sites": sizes[Structure.SITE] * room.sites,
+        "nodes": sizes[Structure.NODE] * room.nodes,
+        "routes": sizes[Structure.ROUTE] * room.routes,
         "analysis": 4 * room.nodes,
         "record_list": 4 * room.records,
-        "code": sizes["darc_code"] * blob.constants.MAX_CODE,
-        "records": sizes["darc_record"] * room.records,
-        "kept": sizes["darc_kept"] * room.kept,
-        "sheets": sizes["darc_sheet"] * room.sheets,
+        "code": sizes[Structure.CODE] * blob.constants.MAX_CODE,
+        "records": sizes[Structure.RECORD] * room.records,
+        "kept": sizes[Structure.KEPT] * room.kept,
+        "sheets": sizes[Structure.SHEET] * room.sheets,
         "moments": moments_size(blob, room.moments),
-        "blocks": sizes["darc_block"] * room.blocks,
+        "blocks": sizes[Structure.BLOCK] * room.blocks,
         "contexts": contexts_size(blob, context_size, room.contexts),
     }
     at = 0
@@ -210,19 +213,19 @@ _CACHE_LINES = 128  # bytes: what one thread writes, processors fetch for no oth
 
 def contexts_size(blob: Blob, context_size: int, contexts: int) -> int:
     """Bytes of a table of contexts."""
-    return _pages(blob.sizes["darc_contexts"] + (context_size + 4) * contexts)
+    return _pages(blob.sizes[Structure.CONTEXTS] + (context_size + 4) * contexts)
 
 
 def moments_size(blob: Blob, moments: int) -> int:
     """Bytes of so many moments, their stacks, and the requests that are under way."""
-    each = blob.sizes["darc_moment"] + blob.sizes["darc_words"]
-    requests = blob.sizes["darc_request"] * blob.constants.REQUESTS
+    each = blob.sizes[Structure.MOMENT] + blob.sizes[Structure.WORDS]
+    requests = blob.sizes[Structure.REQUEST] * blob.constants.REQUESTS
     return moments * each + requests if moments else 0
 
 
 def records_size(blob: Blob, records: int) -> tuple[int, int]:
     """Bytes of the list of records in use, and of the records behind it."""
-    return _pages(4 * records), _pages(blob.sizes["darc_record"] * records)
+    return _pages(4 * records), _pages(blob.sizes[Structure.RECORD] * records)
 
 
 _NAMED = (
@@ -239,7 +242,7 @@ def layout_in(blob: Blob, address: int, raw: bytes, read: Read) -> Layout:
         TargetError: it is damaged.
     """
     values = blob.unpack(ControlRow, raw)
-    at, size = blob.fields["darc_control.older"]
+    at, size = blob.fields[ControlField.OLDER]
     older = words(raw[at : at + size])
     first = older[0] if values.older_count else values.contexts
     room = Room(
@@ -247,7 +250,7 @@ def layout_in(blob: Blob, address: int, raw: bytes, read: Read) -> Layout:
         nodes=values.node_mask + 1,
         routes=values.route_room,
         records=(values.record_mask >> 8) + 1,
-        contexts=words(read(first + blob.offset("darc_contexts.mask"), 8))[0] + 1,
+        contexts=words(read(first + blob.offset(ContextsField.MASK), 8))[0] + 1,
         kept=values.kept_room,
         sheets=values.sheet_room,
         blocks=values.block_room,

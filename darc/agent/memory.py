@@ -10,6 +10,7 @@ from darc.agent.compiled import Blob
 from darc.agent.contexts import ThreadContexts
 from darc.agent.control import Control
 from darc.agent.damage import DamagedError, guarded
+from darc.agent.fieldnames import ControlField, Structure
 from darc.agent.keptops import KeptOpTables
 from darc.agent.layout import Layout, Room, records_size
 from darc.agent.moments import Moments
@@ -17,19 +18,55 @@ from darc.agent.openops import OpenOps
 from darc.agent.records import Records
 from darc.agent.sets import SetCounts
 from darc.agent.sites import Sites
+from darc.agent.structures import ControlRow
 from darc.model.errors import TargetError
 from darc.model.profile import thresholds
 from darc.target.memory import Read, Write
 
 _CONSTANT = (
-    "magic version live sites nodes routes records contexts analysis record_list code "
-    "older_count node_mask record_mask context_size totals_at site_room route_room tables_size "
-    "life_at thread_key kept kept_room sheets sheet_room moments moment_room blocks block_room"
-).split()
+    ControlField.MAGIC,
+    ControlField.VERSION,
+    ControlField.LIVE,
+    ControlField.SITES,
+    ControlField.NODES,
+    ControlField.ROUTES,
+    ControlField.RECORDS,
+    ControlField.CONTEXTS,
+    ControlField.ANALYSIS,
+    ControlField.RECORD_LIST,
+    ControlField.CODE,
+    ControlField.OLDER_COUNT,
+    ControlField.NODE_MASK,
+    ControlField.RECORD_MASK,
+    ControlField.CONTEXT_SIZE,
+    ControlField.TOTALS_AT,
+    ControlField.SITE_ROOM,
+    ControlField.ROUTE_ROOM,
+    ControlField.TABLES_SIZE,
+    ControlField.LIFE_AT,
+    ControlField.THREAD_KEY,
+    ControlField.KEPT,
+    ControlField.KEPT_ROOM,
+    ControlField.SHEETS,
+    ControlField.SHEET_ROOM,
+    ControlField.MOMENTS,
+    ControlField.MOMENT_ROOM,
+    ControlField.BLOCKS,
+    ControlField.BLOCK_ROOM,
+)
 """Fields of the control structure that nobody but :class:`AgentMemory` writes to any more."""
 
-_MOST = {"bell": 15, "bell_signal": 64, "mode": 2, "loops": 1, "resolution": 8, "epoch": 1 << 62,
-         "heartbeat": 1 << 62, "round": 1 << 62, "record_count": 1 << 62}  # fmt: skip
+_MOST = {
+    ControlField.BELL: 15,
+    ControlField.BELL_SIGNAL: 64,
+    ControlField.MODE: 2,
+    ControlField.LOOPS: 1,
+    ControlField.RESOLUTION: 8,
+    ControlField.EPOCH: 1 << 62,
+    ControlField.HEARTBEAT: 1 << 62,
+    ControlField.ROUND: 1 << 62,
+    ControlField.RECORD_COUNT: 1 << 62,
+}
 """What others can be at most."""
 
 
@@ -66,7 +103,7 @@ class AgentMemory(Control):
         limit = self.blob.constants.MAX_AREAS
         if len(areas) > limit:
             raise TargetError(f"the program's code is in more than {limit} far places")
-        self._write(self.field("landings")[0], struct.pack(f"<{len(areas)}Q", *areas))
+        self._write(self.field(ControlField.LANDINGS)[0], struct.pack(f"<{len(areas)}Q", *areas))
         self.set(landing_count=len(areas))
 
     def set_code(self, stretches: Sequence[range], near: int = 0) -> int:
@@ -90,7 +127,7 @@ class AgentMemory(Control):
     def beat(self, now: int, wake: int, deadline: int) -> None:
         """The debugger lives at ``now`` (TSC). The agent is to look whether it still does after
         ``wake``, and to ring after ``deadline`` in any case."""
-        self._write(self.field("heartbeat")[0], struct.pack("<3Q", now, deadline, wake))
+        self._write(self.field(ControlField.HEARTBEAT)[0], struct.pack("<3Q", now, deadline, wake))
 
     @property
     def doorbell(self) -> int:
@@ -113,16 +150,16 @@ class AgentMemory(Control):
         life_at: int,
         *,
         may_read_pointer: bool = False,
-        **functions: int,
+        enter: int = 0,
+        leave: int = 0,
     ) -> None:
         """Fills the control structure of a new agent; ``life_at`` is where threads have the ids of
         their own, ``may_read_pointer`` whether they may read where their storage is without asking
-        for its first word, which may not be there; ``functions`` are the addresses of those that
-        the pad of a kernel's f0 calls: ``enter`` and ``leave``."""
-        layout, base, table = self.layout, self.base, thresholds(resolution)
-        limit = self.blob.constants.MAX_BINS
+        for its first word, which may not be there; ``enter`` and ``leave`` are the addresses of
+        what the pad of a kernel's f0 calls."""
+        layout, base = self.layout, self.base
         raw = self.blob.pack(
-            "darc_control",
+            Structure.CONTROL,
             magic=self.blob.constants.MAGIC,
             version=self.blob.constants.ABI_VERSION,
             live=base + layout.live,
@@ -153,7 +190,8 @@ class AgentMemory(Control):
             tables_size=layout.size,
             life_at=life_at,
             may_read_pointer=int(may_read_pointer),
-            **functions,
+            enter=enter,
+            leave=leave,
             node_count=1,
             resolution=resolution,
             epoch=1,
@@ -163,20 +201,23 @@ class AgentMemory(Control):
             thread_key=thread_key,
             batch=1,
             patience=(1 << 63) - 1,
-            thresholds=struct.pack(f"<{len(table)}Q", *table) + b"\xff" * 8 * (limit - len(table)),
+            thresholds=_filled(thresholds(resolution), self.blob.constants.MAX_BINS),
         )
         self.contexts.write_table(base + layout.contexts, layout.room.contexts)
         self._write(base + layout.control, raw)
-        values = self.blob.by_name("darc_control", raw)
-        self.constant = {name: values[name] for name in _CONSTANT if name in values}
+        self.constant = self._constants_in(raw)
         self.written_resolution = resolution
+
+    def _constants_in(self, raw: bytes) -> dict[ControlField, int]:
+        """What fields have in ``raw`` that stay as they are."""
+        row = self.blob.unpack(ControlRow, raw)
+        return {field: _value(row, field) for field in _CONSTANT}
 
     def adopt(self, life: Callable[[int], bool]) -> None:
         """They are another debugger's, which has ended: from now on they are this one's. ``life``
         tells numbers of sites that pads may still read; no other is used."""
-        raw = self._read(self.base + self.layout.control, self.blob.sizes["darc_control"])
-        values = self.blob.by_name("darc_control", raw)
-        self.constant = {name: values[name] for name in _CONSTANT if name in values}
+        raw = self._read(self.base + self.layout.control, self.blob.sizes[Structure.CONTROL])
+        self.constant = self._constants_in(raw)
         self.sites.adopt(life)
 
     def check(self) -> None:
@@ -186,19 +227,17 @@ class AgentMemory(Control):
             DamagedError: it is not.
             TargetError: it cannot be read.
         """
-        size = self.blob.offset("darc_control.thresholds")
+        size = self.blob.offset(ControlField.THRESHOLDS)
         raw = self._read(self.base + self.layout.control, size)
-        values = self.blob.by_name("darc_control", raw)
-        for name, value in self.constant.items():
-            if values[name] != value:
-                raise DamagedError
-        for name, most in _MOST.items():
-            if values[name] > most:
-                raise DamagedError
-        room = self.layout.room
-        if values["node_count"] > room.nodes or values["analysis_count"] > room.nodes:
+        row = self.blob.unpack(ControlRow, raw)
+        if any(_value(row, field) != value for field, value in self.constant.items()):
             raise DamagedError
-        if self.written_resolution not in (None, values["resolution"]):
+        if any(_value(row, field) > most for field, most in _MOST.items()):
+            raise DamagedError
+        room = self.layout.room
+        if row.node_count > room.nodes or row.analysis_count > room.nodes:
+            raise DamagedError
+        if self.written_resolution not in (None, row.resolution):
             raise DamagedError
 
     def reset(self, resolution: int) -> None:
@@ -242,7 +281,7 @@ class AgentMemory(Control):
             fast_high=0,
         )
         self.kept.forget()
-        self._write(self.field("thresholds")[0], struct.pack(f"<{len(table)}Q", *table))
+        self._write(self.field(ControlField.THRESHOLDS)[0], struct.pack(f"<{len(table)}Q", *table))
         self.sites.forget_routes()
         self.contexts.forget_counts()
 
@@ -268,3 +307,14 @@ class AgentMemory(Control):
         for record in self.records.open():
             self.records.close(record.at)
         self.set(mode=self.blob.constants.SET)
+
+
+def _filled(table: Sequence[int], limit: int) -> bytes:
+    """A table of words with what is above all others where it has room for more."""
+    return struct.pack(f"<{len(table)}Q", *table) + b"\xff" * 8 * (limit - len(table))
+
+
+def _value(row: ControlRow, field: ControlField) -> int:
+    value = getattr(row, field.name.lower())
+    assert isinstance(value, int)
+    return value

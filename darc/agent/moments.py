@@ -10,6 +10,7 @@ from typing import Any
 
 from darc.agent.control import Control
 from darc.agent.damage import guarded
+from darc.agent.fieldnames import Structure
 from darc.agent.layout import words
 from darc.agent.rows import KeptMoment, task_name
 from darc.target.memory import Read
@@ -34,7 +35,10 @@ class Moments:
         written = self._control.moment_next if room else 0
         if not wanted or not written:
             return [], 0
-        size, first = blob.sizes["darc_moment"], self._control.base + self._control.layout.moments
+        size, first = (
+            blob.sizes[Structure.MOMENT],
+            self._control.base + self._control.layout.moments,
+        )
         raw = self._read(first, size * min(written, room))
         rows = list(_ROW.iter_unpack(raw))
         since = min(filter(None, (row[0] for row in rows)), default=0) if written > room else 0
@@ -60,7 +64,7 @@ class Moments:
 
     def _stacks(self, numbers: list[int], first: int) -> dict[int, tuple[int, ...]]:
         """By the numbers, which are in order; those that stand together are read together."""
-        size = self._control.blob.sizes["darc_words"]
+        size = self._control.blob.sizes[Structure.WORDS]
         found: dict[int, tuple[int, ...]] = {}
         while numbers:
             count = 1

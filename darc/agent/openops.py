@@ -8,6 +8,7 @@ from collections.abc import Callable
 from darc.agent.contexts import STATE, ThreadContexts
 from darc.agent.control import Control
 from darc.agent.damage import guarded
+from darc.agent.fieldnames import ContextField, RecordField, Structure
 from darc.agent.keptops import KeptOpTables
 from darc.agent.layout import words
 from darc.agent.records import Records
@@ -36,12 +37,12 @@ class OpenOps:
         self._blob = control.blob
         self._read = read
         self._write = write
-        self._head = control.blob.offset("darc_context.bins")
+        self._head = control.blob.offset(ContextField.BINS)
 
     def count(self) -> int:
         """How many calls of f0 are being measured now. The program stands still."""
         now, first = self._control.epoch, self._contexts.state_at
-        epoch_at, size = self._blob.fields["darc_context.epoch"]
+        epoch_at, size = self._blob.fields[ContextField.EPOCH]
         count = 0
         for context in self._contexts.addresses():
             raw = self._read(context + first, epoch_at + size - first)
@@ -92,8 +93,8 @@ class OpenOps:
         """The calls of f0 that are under way, whatever has stopped meanwhile. May be asked while
         the program runs: what is told of a call that is just ending may be over."""
         found = []
-        at, size = self._blob.fields["darc_context.life"]
-        start = self._blob.offset("darc_record.start")
+        at, size = self._blob.fields[ContextField.LIFE]
+        start = self._blob.offset(RecordField.START)
         for context in self._contexts.addresses():
             raw = self._read(context, at + size)
             op, _, serial, idle = STATE.unpack_from(raw, self._contexts.state_at)
@@ -110,9 +111,9 @@ class OpenOps:
     def wait_of(self, op: RunningOp) -> KeptEvent | None:
         """What a call that is under way began to wait for last, where that was written down, and
         its thread has not released it since. The program stands still."""
-        at = self._blob.offset("darc_context.kept")
+        at = self._blob.offset(ContextField.KEPT)
         entry = words(self._read(op.context + at, 8))[0]
-        size, layout = self._blob.sizes["darc_kept"], self._control.layout
+        size, layout = self._blob.sizes[Structure.KEPT], self._control.layout
         number, rest = divmod(entry - self._control.base - layout.kept, size)
         if rest or not 0 <= number < layout.room.kept:
             return None
@@ -127,7 +128,7 @@ class OpenOps:
     def _open_record(self, record: RecordRow) -> OpenRecord:
         count = record.tail_count & ~self._blob.constants.LEFT
         count = min(count, self._blob.constants.MAX_TAILS)
-        at = record.at + self._blob.offset("darc_record.tails")
+        at = record.at + self._blob.offset(RecordField.TAILS)
         tails = words(self._read(at, 8 * count)) if count else ()
         return OpenRecord(record.at, record.slot, record.start, tuple(tails))
 
@@ -136,22 +137,22 @@ class OpenOps:
         never = self._blob.constants.NEVER
         for record in operation.records:
             if record.start != never:
-                at = record.address + self._blob.offset("darc_record.start")
+                at = record.address + self._blob.offset(RecordField.START)
                 self._write(at, struct.pack("<Q", record.start + cycles))
             for number, began in enumerate(record.tails):
-                at = record.address + self._blob.offset("darc_record.tails") + 8 * number
+                at = record.address + self._blob.offset(RecordField.TAILS) + 8 * number
                 self._write(at, struct.pack("<Q", began + cycles))
         self._write(
-            operation.context + self._blob.offset("darc_context.not_kept"),
+            operation.context + self._blob.offset(ContextField.NOT_KEPT),
             struct.pack("<I", operation.serial),
         )
         if operation.jump_time:
-            at = operation.context + self._blob.offset("darc_context.jump_time")
+            at = operation.context + self._blob.offset(ContextField.JUMP_TIME)
             self._write(at, struct.pack("<Q", operation.jump_time + cycles))
 
     def drop(self, operation: Operation) -> None:
         """It is not measured: of an epoch that is never again."""
-        at = operation.context + self._blob.offset("darc_context.epoch")
+        at = operation.context + self._blob.offset(ContextField.EPOCH)
         self._write(at, struct.pack("<Q", 0))
 
     def watch_stale(self, seen: frozenset[Stale]) -> frozenset[Stale]:
@@ -166,12 +167,12 @@ class OpenOps:
         for context in self._contexts.addresses():
             op, _, serial, idle = self._contexts.state(context)
             if not idle:
-                found.add(Stale(context, serial, "stuck"))
+                found.add(Stale(context, serial, ContextField.STUCK))
             if op and self._records.is_stale(op):
-                found.add(Stale(context, serial, "stale"))
-        for mark in found & seen:
-            offset = self._blob.offset(f"darc_context.{mark.what}")
-            self._write(mark.context + offset, struct.pack("<I", mark.serial))
+                found.add(Stale(context, serial, ContextField.STALE))
+        for one in found & seen:
+            offset = self._blob.offset(one.mark)
+            self._write(one.context + offset, struct.pack("<I", one.serial))
         return frozenset(found)
 
     def free_stuck(self, is_inside: Callable[[int], bool]) -> int:
@@ -180,10 +181,10 @@ class OpenOps:
         still. A thread that is there goes on as if nothing had been done.
         """
         freed = 0
-        offset = self._blob.offset("darc_context.stuck")
+        offset = self._blob.offset(ContextField.STUCK)
         for context in self._contexts.addresses():
             _, _, serial, idle = self._contexts.state(context)
-            if not idle and self._contexts.number(context, "stuck") != serial:
-                freed += not is_inside(self._contexts.number(context, "thread"))
+            if not idle and self._contexts.number(context, ContextField.STUCK) != serial:
+                freed += not is_inside(self._contexts.number(context, ContextField.THREAD))
                 self._write(context + offset, struct.pack("<I", serial))
         return freed

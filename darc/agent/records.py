@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import struct
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from darc.agent.contexts import STATE, ThreadContexts
 from darc.agent.control import Control
 from darc.agent.damage import guarded
+from darc.agent.fieldnames import AgentField, ContextField, RecordField, Structure
 from darc.agent.layout import records_size
 from darc.agent.rows import OpenSlot
 from darc.agent.sites import Sites
@@ -33,27 +33,29 @@ class Records:
         self._blob = control.blob
         self._read = read
         self._write = write
-        names = ("slot", "serial", "open", "pad_back")
-        places = [control.blob.fields[f"darc_record.{name}"] for name in names]
+        fields = (
+            *(RecordField.SLOT, RecordField.SERIAL),
+            *(RecordField.OPEN, RecordField.PAD_BACK),
+        )
+        places = [control.blob.fields[field] for field in fields]
         self._call_parts = [(offset, offset + size) for offset, size in places]
         self._call_size = max(end for _, end in self._call_parts)
 
     def used(self) -> list[RecordRow]:
         """All records that were ever used."""
-        return self._records("darc_record.slot")
+        return self._records(RecordField.SLOT)
 
     def open(self) -> list[RecordRow]:
         """The calls that a pad has open, as far as the agent knows."""
-        return self._records("darc_record.open")
+        return self._records(RecordField.OPEN)
 
     def tails(self, record: RecordRow) -> list[tuple[int, int]]:
         """The tail calls in the frame of an open record: each one's node, or the number of its
         member, and when it began, less what was overhead by then."""
         count = record.tail_count & ~self._blob.constants.LEFT
         count = min(count, self._blob.constants.MAX_TAILS)
-        nodes, times = (
-            record.at + self._blob.offset(f"darc_record.{name}") for name in ("tail_nodes", "tails")
-        )
+        nodes = record.at + self._blob.offset(RecordField.TAIL_NODES)
+        times = record.at + self._blob.offset(RecordField.TAILS)
         if not count:
             return []
         return list(
@@ -68,13 +70,13 @@ class Records:
         """:meth:`open` of calls that are under way in the threads' latest calls of f0,
         found from there: where threads are told apart by their stacks there are no others, but
         those of a set. The table of records is large, and a kernel's memory far away."""
-        if self._control.get("mode") == self._blob.constants.SET:
+        if self._control.mode == self._blob.constants.SET:
             return self.open()
-        size, back = self._blob.sizes["darc_record"], functools.cache(self._back)
+        size, back = self._blob.sizes[Structure.RECORD], functools.cache(self._back)
         found = []
         for context in self._contexts.addresses():
             op, at, _, _ = self._contexts.state(context)
-            aside = self._contexts.number(context, "aside") if op else 0
+            aside = self._contexts.number(context, ContextField.ASIDE) if op else 0
             if aside and self._record(aside, self._read(aside, size), back).open:
                 at = aside
             for _ in range(self._blob.constants.MAX_DEPTH if op else 0):
@@ -108,7 +110,7 @@ class Records:
 
     def close(self, address: int) -> None:
         """Marks a record closed; its frame's return address stands on the stack again."""
-        self._write(address + self._blob.offset("darc_record.open"), b"\0\0\0\0")
+        self._write(address + self._blob.offset(RecordField.OPEN), b"\0\0\0\0")
 
     def states(self) -> dict[int, int]:
         """What the open records have in ``open``, by their addresses."""
@@ -117,7 +119,7 @@ class Records:
     def reopen(self, states: Mapping[int, int]) -> None:
         """Undoes :meth:`close`, as nothing has run since: what :meth:`states` was."""
         for address, state in states.items():
-            at = address + self._blob.offset("darc_record.open")
+            at = address + self._blob.offset(RecordField.OPEN)
             self._write(at, struct.pack("<I", state))
 
     def compact(self) -> None:
@@ -126,7 +128,7 @@ class Records:
 
         A closed record leaves a mark, not a hole, as others are found by walking over it.
         """
-        size = self._blob.sizes["darc_record"]
+        size = self._blob.sizes[Structure.RECORD]
         kept = []
         for record in self.used():
             number = (record.at - self._control.base - self._control.layout.records) // size
@@ -150,19 +152,13 @@ class Records:
                 free = self._blob.constants.FREE
                 state = STATE.pack(0, 0, (serial + 1) & 0xFFFF_FFFF, free)
                 self._write(context + self._contexts.state_at, state)
-        self._control.layout = dataclasses.replace(
-            self._control.layout,
-            room=dataclasses.replace(self._control.layout.room, records=room),
-            record_list=base - self._control.base,
-            records=base + list_size - self._control.base,
-        )
-        records, mask = base + list_size, self._control.layout.record_mask
-        self._control.move(record_list=base, records=records, record_mask=mask)
+        records = base + list_size
+        self._control.move_records(base, records, room)
         self._control.set(record_count=0)
-        self._sites.move_records(records, mask)
+        self._sites.move_records(records, self._control.layout.record_mask)
 
-    def _records(self, mark: str) -> list[RecordRow]:
-        size = self._blob.sizes["darc_record"]
+    def _records(self, mark: AgentField) -> list[RecordRow]:
+        size = self._blob.sizes[Structure.RECORD]
         offset = self._blob.offset(mark)
         back = functools.cache(self._back)
         return [
@@ -198,5 +194,5 @@ class Records:
 
     def _back(self, site: int) -> int:
         """Where a site's pad returns to: 0 where that differs."""
-        raw = self._read(site, self._blob.sizes["darc_site"])
+        raw = self._read(site, self._blob.sizes[Structure.SITE])
         return self._blob.unpack(SiteRow, raw).back

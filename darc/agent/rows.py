@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from darc.agent.fieldnames import AgentField
+
 
 @dataclass(frozen=True)
 class NodeTotal:
@@ -75,7 +77,8 @@ class Stale:
 
     context: int
     serial: int
-    what: str
+    mark: AgentField
+    """Where its serial is written to say so."""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 
 from darc.agent.control import Control
 from darc.agent.damage import guarded
+from darc.agent.fieldnames import BlockField, ContextField, ControlField, Structure
 from darc.agent.rows import Walker
-from darc.agent.structures import ContextRow
+from darc.agent.structures import BlockRow, ContextRow
 from darc.model.membercounts import MemberCounts
 from darc.target.memory import Read, Write
 
@@ -29,15 +30,15 @@ class SetCounts:
     @property
     def most(self) -> int:
         """How many functions a set can have here."""
-        return (self._control.layout.context_size - self._blob.offset("darc_context.sums")) // 8
+        return (self._control.layout.context_size - self._blob.offset(ContextField.SUMS)) // 8
 
     def forget(self) -> None:
         """No thread has a block of a set any more, and nobody is in the agent."""
-        sums = self._blob.offset("darc_context.sums")
+        sums = self._blob.offset(ContextField.SUMS)
         for context in self._contexts():
             self._write(context + sums, bytes(self._control.layout.context_size - sums))
         size, count = (
-            self._blob.sizes["darc_block"],
+            self._blob.sizes[Structure.BLOCK],
             min(self._control.block_next, self._control.layout.room.blocks),
         )
         self._write(self._control.base + self._control.layout.blocks, bytes(size * count))
@@ -46,7 +47,7 @@ class SetCounts:
     def forget_open(self) -> None:
         """The records of calls are about to go: no block is to lead there. The program stands
         still."""
-        size, at = self._blob.sizes["darc_block"], self._blob.offset("darc_block.open")
+        size, at = self._blob.sizes[Structure.BLOCK], self._blob.offset(BlockField.OPEN)
         first = self._control.base + self._control.layout.blocks + at
         for number in range(min(self._control.block_next, self._control.layout.room.blocks)):
             self._write(first + number * size, bytes(8))
@@ -54,31 +55,36 @@ class SetCounts:
     def counts(self) -> dict[int, MemberCounts]:
         """What was counted of each function of the set, by its number, over all threads. May be
         asked while the program runs: a call that just ends may be counted in part."""
-        blob, size = self._blob, self._blob.sizes["darc_block"]
+        blob, size = self._blob, self._blob.sizes[Structure.BLOCK]
         count = min(self._control.block_next, self._control.layout.room.blocks)
         raw = (
             self._read(self._control.base + self._control.layout.blocks, size * count)
             if count
             else b""
         )
-        names = ("calls", "sum", "max", "left", "dropped", "lost", "foreign", "jumps", "recursions")
-        places = {name: blob.fields[f"darc_block.{name}"] for name in ("member", *names)}
-        first, length = blob.fields["darc_block.bins"]
+        first, length = blob.fields[BlockField.BINS]
         found: dict[int, MemberCounts] = {}
         for start in range(0, len(raw), size):
-            figures = {
-                name: int.from_bytes(raw[start + at : start + at + width], "little")
-                for name, (at, width) in places.items()
-            }
-            member = figures.pop("member")
-            if not member:
+            row = blob.unpack(BlockRow, raw[start : start + size])
+            if not row.member:
                 continue  # just claimed
             at = start + first
             own = struct.unpack(f"<{length // 4}I", raw[at : at + length])
             bins = {number: calls for number, calls in enumerate(own) if calls}
-            counts = MemberCounts(**figures, bins=bins)
-            known = found.get(member - 1)
-            found[member - 1] = counts if known is None else known.merged(counts)
+            counts = MemberCounts(
+                calls=row.calls,
+                sum=row.sum,
+                max=row.max,
+                left=row.left,
+                dropped=row.dropped,
+                lost=row.lost,
+                foreign=row.foreign,
+                jumps=row.jumps,
+                recursions=row.recursions,
+                bins=bins,
+            )
+            known = found.get(row.member - 1)
+            found[row.member - 1] = counts if known is None else known.merged(counts)
         return found
 
     def walk_from(
@@ -90,7 +96,7 @@ class SetCounts:
         program stands still."""
         kept = stretches[: self._blob.constants.MAX_FROM] or [range(0)]
         raw = b"".join(struct.pack("<QQ", one.start, one.stop) for one in kept)
-        self._write(self._control.field("from")[0], raw)
+        self._write(self._control.field(ControlField.FROM)[0], raw)
         self._control.set(
             from_count=len(kept),
             from_member=0 if member is None else member + 1,
@@ -102,15 +108,15 @@ class SetCounts:
         """What was counted in each thread, by its key; the first calls are those of ``epoch``. The
         program stands still."""
         found: dict[int, Walker] = {}
-        sums, blob = self._blob.offset("darc_context.sums"), self._blob
+        sums, blob = self._blob.offset(ContextField.SUMS), self._blob
         words = self._control.layout.context_size - sums
-        size, first = blob.sizes["darc_block"], self._control.base + self._control.layout.blocks
+        size, first = blob.sizes[Structure.BLOCK], self._control.base + self._control.layout.blocks
         raw = self._read(
             first, size * min(self._control.block_next, self._control.layout.room.blocks)
         )
-        calls_at, sum_at = blob.offset("darc_block.calls"), blob.offset("darc_block.sum")
+        calls_at, sum_at = blob.offset(BlockField.CALLS), blob.offset(BlockField.SUM)
         for context in self._contexts():
-            own = self._read(context, blob.offset("darc_context.bins"))
+            own = self._read(context, blob.offset(ContextField.BINS))
             values = blob.unpack(ContextRow, own)
             counted = {}
             pointers = self._read(context + sums, words)
@@ -122,9 +128,7 @@ class SetCounts:
                     (calls,) = struct.unpack_from("<Q", raw, at + calls_at)
                     (total,) = struct.unpack_from("<Q", raw, at + sum_at)
                     counted[number] = calls, total
-            firsts = struct.unpack(
-                "<4Q", self._read(context + blob.offset("darc_context.first"), 32)
-            )
+            firsts = struct.unpack("<4Q", self._read(context + blob.offset(ContextField.FIRST), 32))
             begun = tuple(
                 time if of == epoch else 0 for time, of in zip(firsts[:2], firsts[2:], strict=True)
             )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Unpack
 
 from darc.agent.control import Control
 from darc.agent.damage import guarded
+from darc.agent.fieldnames import SiteField, Structure
+from darc.agent.fieldvalues import SiteValues, SiteWords
 from darc.agent.layout import words
 from darc.agent.rows import Lead, Node, PatchedSite, Route
 from darc.agent.structures import SiteRow
@@ -35,33 +38,33 @@ class Sites:
         if not 0 <= index < self._control.layout.room.sites:
             raise TargetError("the agent's table of call sites is full: 'darc stop' and start anew")
         first = self._control.base + self._control.layout.sites
-        return first + index * self._blob.sizes["darc_site"]
+        return first + index * self._blob.sizes[Structure.SITE]
 
-    def write(self, index: int, **values: int | bytes) -> None:
+    def write(self, index: int, **values: Unpack[SiteValues]) -> None:
         """Writes a whole site."""
         control = self._control.base + self._control.layout.control
-        raw = self._blob.pack(
-            "darc_site",
-            control=control,
-            records=self._control.base + self._control.layout.records,
-            record_mask=self._control.layout.record_mask,
-            first_parent=self._blob.constants.NO_PARENT,
+        whole: SiteValues = {
+            "control": control,
+            "records": self._control.base + self._control.layout.records,
+            "record_mask": self._control.layout.record_mask,
+            "first_parent": self._blob.constants.NO_PARENT,
             **values,
-        )
-        self._write(self.address(index), raw)
+        }
+        self._write(self.address(index), self._blob.pack(Structure.SITE, **whole))
         self._note_route(index, values)
 
-    def set(self, index: int, **values: int) -> None:
+    def set(self, index: int, **values: Unpack[SiteWords]) -> None:
         """Sets fields of a site."""
         for name, value in values.items():
-            offset, size = self._blob.fields[f"darc_site.{name}"]
+            assert isinstance(value, int)
+            offset, size = self._blob.fields[SiteField[name.upper()]]
             self._write(self.address(index) + offset, value.to_bytes(size, "little"))
         if "route_count" in values:
             self._note_route(index, values)
 
     def adopt(self, life: Callable[[int], bool]) -> None:
         """They are another debugger's, see :meth:`darc.agent.memory.AgentMemory.adopt`."""
-        size = self._blob.sizes["darc_site"]
+        size = self._blob.sizes[Structure.SITE]
         for index in range(self._control.layout.room.sites):
             if life(index):
                 self.set(index, route_count=0, first_parent=self._blob.constants.NO_PARENT)
@@ -73,7 +76,7 @@ class Sites:
         more, just passes."""
         entries = (self._blob.constants.F0, self._blob.constants.MEMBER)
         for lead in self.leads():
-            raw = self._read(self.address(lead.index), self._blob.sizes["darc_site"])
+            raw = self._read(self.address(lead.index), self._blob.sizes[Structure.SITE])
             site = self._blob.unpack(SiteRow, raw)
             if site.kind in entries and site.landings:
                 self.set(lead.index, kind=self._blob.constants.PASSED)
@@ -95,10 +98,10 @@ class Sites:
         self._first_routes[index] = first
         self._new_routes[index] = count, timed
 
-    def _note_route(self, index: int, values: Mapping[str, int | bytes]) -> None:
+    def _note_route(self, index: int, values: SiteWords) -> None:
         """A site's first route stands in the site as well: most have no other."""
         if values.get("route_count"):
-            first, count = int(values.get("route_first", 0)), int(values["route_count"])
+            first, count = values.get("route_first", 0), values["route_count"]
             self.set_routes(index, first, count, bool(values.get("timed", 1)))
         elif self._first_routes.pop(index, None) is not None:
             self.set(index, first_parent=self._blob.constants.NO_PARENT)
@@ -106,16 +109,16 @@ class Sites:
     @property
     def any_patched(self) -> bool:
         """Whether a patch is in its place, by what the table says."""
-        size, (offset, _) = self._blob.sizes["darc_site"], self._blob.fields["darc_site.patched"]
+        size, (offset, _) = self._blob.sizes[Structure.SITE], self._blob.fields[SiteField.PATCHED]
         raw = self._read(self.address(0), size * self._control.layout.room.sites)
         return any(raw[offset::size])
 
     def patched(self) -> list[PatchedSite]:
         """The sites whose patches are in place, by what the table says."""
-        size = self._blob.sizes["darc_site"]
+        size = self._blob.sizes[Structure.SITE]
         count = self._control.layout.room.sites
         raw = self._read(self.address(0), size * count)
-        offset, _ = self._blob.fields["darc_site.original"]
+        offset, _ = self._blob.fields[SiteField.ORIGINAL]
         found = []
         for index in range(count):
             row = raw[index * size : (index + 1) * size]
@@ -127,9 +130,9 @@ class Sites:
 
     def leads(self) -> list[Lead]:
         """What was ever written into the program's code for a site that is there still."""
-        size, count = self._blob.sizes["darc_site"], self._control.layout.room.sites
+        size, count = self._blob.sizes[Structure.SITE], self._control.layout.room.sites
         raw = self._read(self.address(0), size * count)
-        offset, _ = self._blob.fields["darc_site.lead"]
+        offset, _ = self._blob.fields[SiteField.LEAD]
         found = []
         for index, (lead,) in enumerate(
             struct.iter_unpack(f"<{offset}xi{size - offset - 4}x", raw)
@@ -147,23 +150,23 @@ class Sites:
 
     def learned(self, index: int) -> tuple[int, ...]:
         """The callees that an indirect site has had, in the order of their first calls."""
-        offset, size = self._blob.fields["darc_site.targets"]
+        offset, size = self._blob.fields[SiteField.TARGETS]
         targets = words(self._read(self.address(index) + offset, size))
-        count_offset, count_size = self._blob.fields["darc_site.target_count"]
+        count_offset, count_size = self._blob.fields[SiteField.TARGET_COUNT]
         count = int.from_bytes(self._read(self.address(index) + count_offset, count_size), "little")
         return tuple(t for t in targets[:count] if t)
 
     def teach(self, index: int, targets: Sequence[int]) -> None:
         """Lets an indirect site know these callees alone, in this order. Their numbers are those of
         the lanes: the routes through it are to be written anew."""
-        offset, size = self._blob.fields["darc_site.targets"]
+        offset, size = self._blob.fields[SiteField.TARGETS]
         raw = struct.pack(f"<{len(targets)}Q", *targets)
         self._write(self.address(index) + offset, raw.ljust(size, b"\0"))
         self.set(index, target_count=len(targets))
 
     def overflow(self, index: int) -> int:
         """Calls of an indirect site whose targets were not told apart, for want of room."""
-        offset, size = self._blob.fields["darc_site.overflow"]
+        offset, size = self._blob.fields[SiteField.OVERFLOW]
         return int.from_bytes(self._read(self.address(index) + offset, size), "little")
 
     def keep(self, index: int, targets: Sequence[int]) -> None:
@@ -189,7 +192,7 @@ class Sites:
         if ways:
             raw = b"".join(struct.pack("<3I", *route) for route in ways)
             self._write(self._control.base + self._control.layout.routes, raw)
-        at, _ = self._blob.fields["darc_site.timed"]
+        at, _ = self._blob.fields[SiteField.TIMED]
         for index, first in self._first_routes.items():
             parent, child, _ = ways[first]
             untimed = 0 if rows[child].timed else self._blob.constants.UNTIMED

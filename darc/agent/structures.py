@@ -8,6 +8,25 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+class BlockRow(NamedTuple):
+    """``struct darc_block``."""
+
+    calls: int
+    sum: int
+    max: int
+    open: int
+    serial: int
+    member: int
+    left: int
+    recursions: int
+    dropped: int
+    lost: int
+    foreign: int
+    jumps: int
+    at: int = 0
+    """Where it is, of one that is told by that."""
+
+
 class ContextRow(NamedTuple):
     """``struct darc_context``."""
 

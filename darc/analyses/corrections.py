@@ -22,7 +22,7 @@ from darc.analyses.offvotes import (
     votes,
 )
 from darc.analyses.peakprofile import PeakProfile
-from darc.collectors.callees import is_others
+from darc.collectors.learnedtargets import is_others
 from darc.model.ftree import Cause, Cut, Ending, Fnode, RootCausePath, Unclear
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, Op, OpClass
 from darc.model.parameters import Loops, Parameters

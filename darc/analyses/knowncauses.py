@@ -35,7 +35,7 @@ def whole(phase: Phase, head: Snapshot, *, alive: bool) -> Snapshot:
             # Those of the level that goes on are inside the peak, too.
             in_peak_calls=case.resumption.in_peak + (seen if phase.is_counting else 0),
             probes=len(used),
-            sites=phase.collector.callees.reports(used),
+            sites=phase.collector.callees.told.of_used(used),
         ),
         warnings=case.resumption.warnings(case.doubts, ops, paths),
         profile_seconds=case.profile.seconds,

@@ -63,7 +63,10 @@ class PathSearch:
     def _new_descent(self, parameters: Parameters) -> Descent:
         collector = self._collector
         return Descent(
-            *(self._root, parameters, collector.callees.expand, self._guess_time.is_left),
+            self._root,
+            parameters,
+            collector.callees.expand,
+            has_time=self._guess_time.is_left,
             probe_cost=lambda: collector.timing.probe_cost,
             least=self._profile.limits()[0],
             probe_doubt=lambda: collector.timing.probe_doubt,

@@ -97,9 +97,13 @@ class Resumption:
         return self._contests, self.in_peak
 
     def keep_votes(self, descent: Descent, collector: Collector, alive: bool) -> None:
-        """The search ends before its next decision: what was counted for it is not lost."""
+        """The search ends before its next decision: what was counted for it is not lost, and is
+        shown."""
         with contextlib.suppress(TargetError):  # the program may be gone
             self._contests, self.in_peak = self.votes(descent, collector, alive)
+        contests = {one.node: one for one in self._contests}
+        for one in self._contests:
+            one.show(contests)
 
     def votes(
         self, descent: Descent, collector: Collector, alive: bool

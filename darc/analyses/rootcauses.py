@@ -21,7 +21,7 @@ from darc.model.functionprofile import FunctionProfile
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.saved.descents import SavedDescent, from_session
-from darc.saved.origins import DESCENT
+from darc.saved.olderfiles import DESCENT
 from darc.saved.storage import Stored
 from darc.search.descent import open_paths
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from darc.collectors.callees import Callees, may_fall_back
+from darc.collectors.callees import Callees
 from darc.collectors.collector import Collector, Restraint
+from darc.collectors.sitereports import may_fall_back
 from darc.collectors.ways import for_the_rest
 from darc.model.ftree import Fnode, RootCausePath, Unclear
 from darc.model.parameters import Probes
@@ -25,7 +26,7 @@ def untimed(paths: Iterable[RootCausePath], callees: Callees) -> Untimed:
     found = {}
     for path in paths:
         node = path.nodes[-1]
-        missed = callees.missed(node.function)
+        missed = callees.told.missed(node.function)
         if missed and path.ending.remark is None:
             found[node] = missed
     return found

@@ -107,6 +107,10 @@ class ThreadGroup:
     """Whether the walk began with a function that any thread may call: then those of ``threads``
     are the group that did."""
 
+    def had_processors(self, ran: float, ready: float) -> None:
+        """Which parts of their time these threads ran, and were ready to."""
+        self.ran, self.ready = min(ran, 1.0), min(ready, 1.0)
+
     @property
     def members(self) -> set[int]:
         """The threads that are told of."""

@@ -40,7 +40,7 @@ class RanTimes:
                 ready += now[1] - then[1]
                 whole += seconds * 1e9
         if whole:
-            group.ran, group.ready = min(ran / whole, 1.0), min(ready / whole, 1.0)
+            group.had_processors(ran / whole, ready / whole)
 
     @property
     def by_quota(self) -> float:

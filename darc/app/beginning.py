@@ -91,15 +91,24 @@ class Beginning:
         began = time.monotonic()
         self._target.wait_at_most(request.parameters.max_time)
         current.pursue(pursuit)  # Ctrl-C may come behind what begins
+        before = current.session
         try:
             self._find(request, began)
+        except KeyboardInterrupt:
+            if current.session is not before:  # as its probes were laid down until the program runs
+                self._emit("darc: it was set up by then: 'continue' goes on, 'darc stop' ends it")
+            raise
         finally:
             if current.session is None and not self._waiting:
                 current.pursue(None)
-        if current.session is not None:
-            current.session.was_set_up(time.monotonic() - began)
-        if pursuit is not None and current.session is not None:
-            pursuit.was_set_up(time.monotonic() - began)
+            elif current.session is not before:
+                self._was_set_up(pursuit, time.monotonic() - began)
+
+    def _was_set_up(self, pursuit: Pursuit | None, seconds: float) -> None:
+        if (session := self._current.session) is not None:
+            session.was_set_up(seconds)
+            if pursuit is not None:
+                pursuit.was_set_up(seconds)
 
     def _find(self, request: Request, asked: float) -> None:
         """Begins where the function is there, and waits where it may come."""
@@ -114,7 +123,7 @@ class Beginning:
             self._waiting.for_program(*checked)
             return
         self._debuggee = debuggee = self._choose(self._target)
-        if request.stops_unseen:
+        if request.stops_unseen or request.reads_beside:
             finding.check_read(request.command, debuggee)
         debuggee.check_supported()
         self._stay.watch_over(debuggee)
@@ -123,7 +132,7 @@ class Beginning:
             self.begin(program, 0, request, runs=True, asked=asked)
             self._emit(f"darc: {request.verb} {request.spec}: 'continue'")
             return
-        progress = Progress(self._target.screen)
+        progress = Progress(self._target.screen, asked, request.parameters.max_time)
         with progress.over(f"looks for {request.spec}"):
             try:
                 entry = finding.find_start(
@@ -162,7 +171,7 @@ class Beginning:
         self._stay.keep_watching(self._debuggee)
         resumed, parameters = request.resumed, request.parameters
         way = request.way
-        if request.stops_unseen:
+        if request.stops_unseen or request.reads_beside:
             finding.check_read(request.command, self._debuggee)
         if way is not None and (why := way.collector.problem(self._debuggee)) is not None:
             raise UnsupportedError(why)

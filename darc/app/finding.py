@@ -67,6 +67,9 @@ class Request:
     stops_unseen: bool = False
     """Whether it stops the program now and then without a word: it is refused in gdb's non-stop
     mode, which has no such stops, and in a kernel."""
+    reads_beside: bool = False
+    """Whether it looks at what is counted while the program runs: it is refused where that cannot
+    be, before anything is looked for."""
     parts: Mapping[str, Part] = field(default_factory=dict)
     """What is known of it before it begins."""
     is_of_file: bool = False
@@ -225,7 +228,8 @@ def _where_it_is(program: Program, debuggee: HasCode, function: str) -> str:
     address = address_of(function)
     if program.is_code(address) or any(one.start <= address < one.end for one in program.modules):
         return function
-    found = [one for one in program.modules if _has_code(one, address)]
+    files = (one for one in program.modules if not one.name.startswith("["))  # as is the vdso
+    found = [one for one in files if _has_code(one, address)]
     if not found or not all(one.bias for one in found):
         return function
     entry = debuggee.entry()

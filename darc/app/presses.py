@@ -3,7 +3,8 @@
 lldb hears of a Ctrl-C in its own handler of SIGINT, and forgets it where the program stands still,
 as it does while a stop hook works (``Process::RunPrivateStateThread``: "the process actually stops
 before we receive it. In that case, we can just ignore the request"). So the user's handler is kept,
-and ``libpresses.so``, which :mod:`darc.agent.build` makes, counts in front of it meanwhile.
+and ``libpresses.so``, which is made of ``presses.c`` when the package is built, counts in front of
+it meanwhile.
 """
 
 from __future__ import annotations

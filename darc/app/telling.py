@@ -42,6 +42,11 @@ class Telling:
         screen = self._target.screen
         return Style(screen.width, screen.colour, self._parameters().verbose)
 
+    def tell_what_there_is(self) -> None:
+        """Shows what the session has to say at this stop, if anything."""
+        session = self._current.session
+        self.tell(None if session is None else session.take_message())
+
     def tell(self, what: Message | None) -> None:
         """Shows what the session has to say at a stop."""
         current, session = self._current, self._current.session

@@ -14,6 +14,7 @@ from darc.code.spelling import (
     MOST_LISTED,
     address_of,
     ambiguous,
+    files_there,
     find_symbols,
     near_names,
     not_found,
@@ -81,10 +82,7 @@ class Lookup:
             return self._one(spec, set(filter(self._program.knows, inside)), hint)
         modules = self._program.names.modules_called(scope)
         if scope is not None and not modules:
-            near = near_names(scope[:-1], {one.name for one in self._program.modules})
-            raise NotFoundError(
-                f"no loaded file is called {scope[:-1]}{near}: 'info sharedlibrary' lists them"
-            )
+            raise NotFoundError(self._no_file_called(scope[:-1]))
         found = _called(modules, name, self._progress)
         if not found and scope is None and not name.isidentifier():
             told = self._target.symbols.functions_called(name)
@@ -136,6 +134,11 @@ class Lookup:
             not m.image.dynamic.libraries <= there for m in self._program.modules
         )
 
+    def _no_file_called(self, name: str) -> str:
+        there = [one.name for one in self._program.modules]
+        near = near_names(name, set(there)) or f": {files_there(there)}"
+        return f"no loaded file is called {name}{near}"
+
     def _find_address(self, spec: str) -> int:
         address = address_of(spec)
         if not self._program.is_code(address):
@@ -147,9 +150,7 @@ class Lookup:
         """What is at an address of a file, which is its offset in memory from where that lies."""
         modules = self._program.names.modules_called(scope)
         if not modules:
-            raise NotFoundError(
-                f"no loaded file is called {scope[:-1]}: 'info sharedlibrary' lists them"
-            )
+            raise NotFoundError(self._no_file_called(scope[:-1]))
         addresses = {module.bias + offset for module in modules}
         found = {address for address in addresses if self._program.is_code(address)}
         if not found:

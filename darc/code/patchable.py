@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from darc.code.architecture import Instruction, Site
@@ -97,6 +98,10 @@ class Patchable:
                         found.append(range(bias + at, bias + low))
                         at = high
         return sorted((one for one in found if one), key=lambda one: one.start)
+
+    def leave_in_place(self, faults: Iterable[int]) -> None:
+        """The program handles these faults from now on (see :attr:`handled`)."""
+        self.handled = frozenset(faults)
 
     def may_fault(self, instruction: Instruction) -> bool:
         """Whether it is to be executed in its place, as the program may know that place when the

@@ -13,7 +13,7 @@ from darc.code.demangle import display_name, without_arguments, without_tags
 from darc.code.elf import Image
 from darc.code.modules import Module
 from darc.code.program import Program
-from darc.code.spelling import split_offset, split_spec
+from darc.code.spelling import files_there, split_offset, split_spec
 from darc.code.symbols import FunctionSymbols
 from darc.code.symscans import is_cold_name
 from darc.model.errors import NotFoundError, TargetError, UsageError
@@ -195,8 +195,9 @@ def _missing(pattern: Pattern, search: _Search) -> str:
     if pattern.scope is None or search.called(pattern.scope):
         return told
     return (
-        f"{told}: the program has loaded no file {pattern.scope[:-1]} by now ('info sharedlibrary' "
-        "lists what it has); if it does later, type this at a stop behind that"
+        f"{told}: the program has loaded no file {pattern.scope[:-1]} by now "
+        f"({files_there(one.name for one in search.program.modules)}); if it does later, type this "
+        "at a stop behind that"
     )
 
 

@@ -19,7 +19,7 @@ from darc.code.demangle import (
     without_tags,
 )
 from darc.code.symbols import FunctionSymbols
-from darc.code.symscans import is_cold_name
+from darc.code.symscans import Symbol, is_cold_name
 from darc.model.errors import NotFoundError
 
 _LONGEST_COMPARED = 1000
@@ -58,6 +58,42 @@ _ABBREVIATED = frozenset(
 """Words of demangled names that are not in symbols as they are."""
 
 
+_OPERATORS = {
+    "new": "nw", "new[]": "na", "delete": "dl", "delete[]": "da", "co_await": "aw",
+    "~": "co", "+": "pl ps", "-": "mi ng", "*": "ml de", "/": "dv", "%": "rm", "&": "an ad",
+    "|": "or", "^": "eo", "=": "aS", "+=": "pL", "-=": "mI", "*=": "mL", "/=": "dV", "%=": "rM",
+    "&=": "aN", "|=": "oR", "^=": "eO", "<<": "ls", ">>": "rs", "<<=": "lS", ">>=": "rS",
+    "==": "eq", "!=": "ne", "<": "lt", ">": "gt", "<=": "le", ">=": "ge", "<=>": "ss", "!": "nt",
+    "&&": "aa", "||": "oo", "++": "pp", "--": "mm", ",": "cm", "->*": "pm", "->": "pt",
+    "()": "cl", "[]": "ix", '""': "li",
+}  # fmt: skip
+"""How symbols call them (Itanium C++ ABI, 5.1.3.6); all others are conversions."""
+
+_SIGNS = "|".join(
+    re.escape(one) for one in sorted(_OPERATORS, key=len, reverse=True) if not one[0].isalpha()
+)
+_OPERATOR = re.compile(
+    r"\boperator\b(?!::)\s*"  # that is a scope
+    rf"(?:((?:new|delete)\b\s*(?:\[\s*\])?|co_await\b|{_SIGNS})|[\w:(])"
+)
+
+
+def _operator_codes(name: str) -> Sequence[str]:
+    """One of these a symbol is sure to have in it that is called so; none: it is no operator."""
+    found = _OPERATOR.search(name)
+    if found is None:
+        return ()
+    known = found[1]
+    return ("cv",) if known is None else _OPERATORS["".join(known.split())].split()
+
+
+def _like(symbols: FunctionSymbols, last: str, codes: Sequence[str]) -> Iterable[Symbol]:
+    """Those that may be called so, by the last part of the name or the ``codes`` of operators."""
+    if codes:
+        return (one for code in codes for one in symbols.holding(code))
+    return symbols.holding(last) if symbols.may_have(last) else ()
+
+
 def find_symbols(
     files: Iterable[tuple[FunctionSymbols, int]],
     name: str,
@@ -73,12 +109,10 @@ def find_symbols(
     found: dict[int, set[tuple[int, str, bool]]] = {}
     last = _last_word(without_tags(name))
     wanted = _spaceless(without_tags(name))
-    hallmarks = Hallmarks(name)
+    hallmarks, codes = Hallmarks(name), _operator_codes(name)
     parts = looked_at = 0
     for symbols, bias in files:
-        if "operator" not in name and not symbols.may_have(last):
-            continue
-        for symbol in symbols if "operator" in name else symbols.holding(last):
+        for symbol in _like(symbols, last, codes):
             raw = symbol.name
             if not hallmarks.may_be_in(raw) or is_cold_name(raw):
                 continue
@@ -226,6 +260,16 @@ def near_names(wanted: str, names: Iterable[str]) -> str:
     near = difflib.get_close_matches(wanted, shown, 3, 0.6)
     return f" (near names: {', '.join(near)})" if near else ""
 
+
+def files_there(names: Iterable[str]) -> str:
+    """Which files are loaded, or modules of a kernel's, some of them: how a debugger lists them,
+    and whether it knows of a kernel's, differs."""
+    there = list(dict.fromkeys(names))
+    more = f" and {len(there) - _MOST_FILES} more" if len(there) > _MOST_FILES else ""
+    return f"there are {', '.join(there[:_MOST_FILES])}{more}" if there else "there are none"
+
+
+_MOST_FILES = 6
 
 MOST_LISTED = 8
 """Functions that an error line shows."""

@@ -58,7 +58,7 @@ class Ahead(LooksAhead):
     def forget(self) -> None:
         """What was read ahead may not hold any more."""
         self.plan_anew()
-        self._callees.forget_ahead()
+        self._callees.code.forget_ahead()
         self._installer.forget_ahead()
 
     def look_ahead(self, nodes: Callable[[], Sequence[Fnode]], levels: int, seconds: float) -> bool:
@@ -99,8 +99,8 @@ class Ahead(LooksAhead):
     @contextlib.contextmanager
     def helping(self, memory: tuple[Read, Write]) -> Iterator[None]:
         """This thread prepares something beside the program, which runs and has that memory."""
-        beside = _Beside(*memory, self.is_over, self._users)
-        with self._target.turn.taken(beside), self._program.live.ahead():
+        stand_in = _StandIn(*memory, self.is_over, self._users)
+        with self._target.turn.taken(stand_in), self._program.live.ahead():
             yield
 
     def is_over(self) -> bool:
@@ -109,7 +109,7 @@ class Ahead(LooksAhead):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Beside:
+class _StandIn:
     """Memory of a program that runs, as its helper may use it."""
 
     read_it: Read

@@ -32,7 +32,7 @@ class FaultHandlers:
         program = self._program
         own = self._backend.own_handlers(program, foothold)
         self._faults = self._backend.faults()
-        program.patchable.handled = frozenset(own)
+        program.patchable.leave_in_place(own)
         if not own:
             return []
         modules = {m.name for at in own.values() if (m := program.module_at(at)) is not None}
@@ -55,6 +55,6 @@ class FaultHandlers:
         handled = program.patchable.handled | self._faults
         if handled == program.patchable.handled:
             return False
-        program.patchable.handled = handled
+        program.patchable.leave_in_place(handled)
         self._note(f"the program has other handlers of faults from now on, {_LEFT}")
         return True

@@ -92,6 +92,7 @@ class Instrumentation(Timing):
         self._installer = installer
         self._tables = installer.tables
         self._callees = callees
+        self._targets = callees.targets
         self._root = root
         self._orders = Orders()
         self._waiting: set[Fnode] = set()
@@ -212,10 +213,10 @@ class Instrumentation(Timing):
             below: list[tuple[Function, int]] = []
             for function, back in known:
                 try:
-                    yield from self._callees.look_ahead(function)
+                    yield from self._callees.code.look_ahead(function)
                 except NotNowError:  # at the stop, then
                     yield
-                for seen in self._callees.seen_ahead(function):
+                for seen in self._callees.code.seen_ahead(function):
                     if seen.problem is not None:
                         continue
                     own = self._installer.prepare_ahead(seen.site, back)
@@ -252,12 +253,12 @@ class Instrumentation(Timing):
         others = self._installer.max_targets
         if not _is_whole(node, self._orders):
             every = range(others + 1)
-            return [lane for lane in every if self._callees.learned(node, site, lane) in children]
+            return [lane for lane in every if self._targets.learned(node, site, lane) in children]
         targets = self._tables.sites.learned(self._patched[site.address].index)
-        passed = {n for n, one in enumerate(targets) if self._callees.passes(node, site, one)}
+        passed = {n for n, one in enumerate(targets) if self._targets.passes(node, site, one)}
 
         def rank(lane: int) -> tuple[bool, int]:
-            child = self._callees.learned(node, site, lane)
+            child = self._targets.learned(node, site, lane)
             return lane not in passed, -1 if child is None else -child.maxcount
 
         if len(passed) >= width:
@@ -266,8 +267,8 @@ class Instrumentation(Timing):
         return [*sorted(sorted(range(others), key=rank)[: width - 1]), others]
 
     def _fail_for_room(self, node: Fnode, site: Site) -> None:
-        command = f"'darc start {node.function.name}'"
-        self._callees.fail(node, site, f"there was no room left for it, but {command} has room")
+        has_room = f"'darc start {node.function.name}' has room"
+        self._callees.told.fail(node, site, f"there was no room left for it, but {has_room}")
 
     def _number(
         self,
@@ -297,25 +298,25 @@ class Instrumentation(Timing):
         if site.target is not None:
             new.add(node, children[0], patch, timed=timed)
             return
-        passed = [self._callees.passes(node, site, target) for target in targets]
+        passed = [self._targets.passes(node, site, target) for target in targets]
         for lane in lanes:
             new.lanes[len(new.rows)] = (node, site, lane)
             passes = lane < len(passed) and passed[lane]
             is_others = lane == self._installer.max_targets
-            child = self._callees.learned(node, site, lane)
+            child = self._targets.learned(node, site, lane)
             new.add(node, child, patch, timed=timed, passes=passes, is_others=is_others)
 
     def _prepare(self, site: Site, parent: int, node: Fnode) -> Patch | None:
         made = self._installer.prepare_site(site, parent)
         if isinstance(made, Refusal):
-            self._callees.fail(node, site, made.why)
+            self._callees.told.fail(node, site, made.why)
             return None
-        if targets := self._callees.take_relearned(site):
+        if targets := self._targets.take_relearned(site):
             self._tables.sites.teach(made.index, targets)
         try:
             self._installer.activate(made)
         except TargetError as error:
-            self._callees.fail(node, site, str(error))
+            self._callees.told.fail(node, site, str(error))
             return None
         self._patched[site.address] = made
         self._used.add(site.address)
@@ -384,7 +385,7 @@ class Instrumentation(Timing):
             return None
         node, site, lane = place
         if lane == self._installer.max_targets:
-            self._numbered[number] = self._callees.others(node, site)
+            self._numbered[number] = self._targets.others(node, site)
             return self._numbered[number]
         targets: Sequence[int] = (site.address,)
         if not _is_single(site):
@@ -392,9 +393,9 @@ class Instrumentation(Timing):
         if lane >= len(targets):
             return None
         target = targets[lane]
-        if self._callees.passes(node, site, target):
+        if self._targets.passes(node, site, target):
             return None
-        child = self._callees.learn(node, site, lane, target)
+        child = self._targets.learn(node, site, lane, target)
         self._numbered[number] = child
         return child
 
@@ -406,7 +407,7 @@ class Instrumentation(Timing):
             most = max(_votes(votes, child) for child in node.children) if node.children else 0
             most = max(most, votes[node].own if node in votes else 0)
             for site in sites:
-                others = self._callees.others_of(node, site)
+                others = self._targets.others_of(node, site)
                 if others is None or not _votes(votes, others) * _LEAST_OF_BEST >= max(most, 1):
                     continue
                 made = self._make_room_at(site, votes) or made
@@ -421,7 +422,7 @@ class Instrumentation(Timing):
             return False
         targets = self._tables.sites.learned(patch.index)
         late = self._installer.max_targets - self._installer.late_targets
-        kept = self._callees.keep(site, targets, lambda child: _has_won(child, votes), late)
+        kept = self._targets.keep(site, targets, lambda child: _has_won(child, votes), late)
         lanes = {lane for _, one, lane in self._lanes.values() if one.address == site.address}
         if len(kept) >= len(lanes - {self._installer.max_targets}):
             return False  # there is none that anybody else could have

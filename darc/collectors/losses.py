@@ -5,27 +5,30 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 
+from darc.agent.fieldnames import ControlField
 from darc.agent.memory import AgentMemory
 from darc.code.program import Program
 from darc.model.ftree import Function
 
 
 class Unmeasured(Enum):
-    """What the agent could not measure, as it calls the field that counts it."""
+    """What the agent could not measure, by the field that counts it."""
 
-    RECORDS = "lost_records"
-    CALLERS = "lost_callers"
-    FOREIGN = "lost_foreign"
-    JUMPS = "lost_jumps"
-    CONTEXTS = "lost_contexts"
-    OPS = "lost_ops"
-    INTERRUPTED_OPS = "interrupted_ops"
-    UNSETTLED_CALLS = "unsettled_calls"
-    LEFT_OPS = "left_ops"
-    OVERDRAWN_OPS = "overdrawn_ops"
-    BLOCKS = "lost_blocks"
-    MOVED = "lost_moved"
-    TAILS = "lost_tails"
+    _value_: ControlField
+
+    RECORDS = ControlField.LOST_RECORDS
+    CALLERS = ControlField.LOST_CALLERS
+    FOREIGN = ControlField.LOST_FOREIGN
+    JUMPS = ControlField.LOST_JUMPS
+    CONTEXTS = ControlField.LOST_CONTEXTS
+    OPS = ControlField.LOST_OPS
+    INTERRUPTED_OPS = ControlField.INTERRUPTED_OPS
+    UNSETTLED_CALLS = ControlField.UNSETTLED_CALLS
+    LEFT_OPS = ControlField.LEFT_OPS
+    OVERDRAWN_OPS = ControlField.OVERDRAWN_OPS
+    BLOCKS = ControlField.LOST_BLOCKS
+    MOVED = ControlField.LOST_MOVED
+    TAILS = ControlField.LOST_TAILS
 
 
 LOSSES = {

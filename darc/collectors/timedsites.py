@@ -49,7 +49,7 @@ class TimedSites:
         timed = self._sites.get(address)
         if timed is None:
             timed = self._sites[address] = Timed(site)
-            timed.targets += self._callees.take_relearned(site)
+            timed.targets += self._callees.targets.take_relearned(site)
             self._places.at(address).site = timed
             if not site.kind.is_tail:
                 self._places.at(site.back).returns.append(timed)
@@ -62,7 +62,7 @@ class TimedSites:
         found: list[Fnode] = []
         self._given_up.add(timed.site.address)
         for parent, child in timed.routes.items():
-            self._callees.fail(parent, timed.site, why)
+            self._callees.told.fail(parent, timed.site, why)
             found += [child] if child is not None else self._lanes(parent, timed)
         self._forget(timed)
         return found
@@ -82,13 +82,13 @@ class TimedSites:
             return None
         if target not in timed.targets:
             if len(timed.targets) >= MAX_TARGETS:
-                return self._callees.others(parent, timed.site)
+                return self._callees.targets.others(parent, timed.site)
             timed.targets.append(target)
         lane = timed.targets.index(target)
-        known = self._callees.learned(parent, timed.site, lane)
-        return known or self._callees.learn(parent, timed.site, lane, target)
+        known = self._callees.targets.learned(parent, timed.site, lane)
+        return known or self._callees.targets.learn(parent, timed.site, lane, target)
 
     def _lanes(self, parent: Fnode, timed: Timed) -> list[Fnode]:
         lanes = (*range(len(timed.targets)), MAX_TARGETS)
-        found = (self._callees.learned(parent, timed.site, lane) for lane in lanes)
+        found = (self._callees.targets.learned(parent, timed.site, lane) for lane in lanes)
         return [node for node in found if node is not None]

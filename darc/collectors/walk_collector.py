@@ -114,7 +114,7 @@ class WalkCollector(SetCollector, Walks):
 
     def _enable(self) -> None:
         super()._enable()
-        self.windows.idle = self._idle
+        self.windows.wait_below(self._idle)
         self.tables.members.walk_from((), self._free, self._idle)
 
     # -------------------------------------------------------------------- levels

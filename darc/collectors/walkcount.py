@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from darc.agent.fieldnames import BlockField, Structure
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import Walker
 from darc.agent.structures import RecordRow
@@ -28,9 +29,9 @@ class OpenMembers:
         """The number of the function that an open record's call is of."""
         tables = self._tables
         first = tables.base + tables.layout.blocks
-        if not record.block or (record.block - first) % tables.blob.sizes["darc_block"]:
+        if not record.block or (record.block - first) % tables.blob.sizes[Structure.BLOCK]:
             return None
-        at = record.block + tables.blob.offset("darc_block.member")
+        at = record.block + tables.blob.offset(BlockField.MEMBER)
         number = int.from_bytes(tables.raw(at, 4), "little") - 1
         return number if 0 <= number < len(self._pads.functions) else None
 
@@ -63,11 +64,15 @@ class Windows(CountsWindows):
         self._tables = tables
         self._pads = pads
         self._calls = calls
-        self.idle = 0
+        self._idle = 0
         """Functions with numbers below that are those that threads wait in."""
         self._before: dict[tuple[int, int], tuple[int, int]] = {}
         self._epoch = 0
         self.entered = frozenset()
+
+    def wait_below(self, idle: int) -> None:
+        """Functions with numbers below ``idle`` are those that threads wait in."""
+        self._idle = idle
 
     def begin(self) -> None:
         self._epoch = self._tables.epoch
@@ -120,7 +125,7 @@ class Windows(CountsWindows):
             waiting = sum(
                 end - waits.start
                 for other, idle, waits in found
-                if other == key and idle < self.idle <= number and waits.slot < record.slot
+                if other == key and idle < self._idle <= number and waits.slot < record.slot
             )
             spent = walkers[key].spent
             inner = max(spent - record.overhead + waiting, 0)

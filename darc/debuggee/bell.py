@@ -127,6 +127,21 @@ def send(pid: int, thread: int, number: int) -> None:
     _libc().syscall(SystemCall.RT_TGSIGQUEUEINFO, pid, thread, number, info)
 
 
+def send_to_any(pid: int, named: int | None, number: int) -> None:
+    """Sends the process the signal, with the mark: to the thread ``named``, if that hears it, or to
+    another one that does. Where none does, a thread gets :data:`KNOCK` in its place."""
+    if named is not None and procfs.hears(pid, named, number):
+        send(pid, named, number)
+        return
+    threads = procfs.threads(pid)
+    for thread in threads:
+        if procfs.hears(pid, thread, number):
+            send(pid, thread, number)
+            return
+    for thread in [named] if named is not None else threads[:1]:
+        send(pid, thread, KNOCK)
+
+
 def hand_on(pid: int, thread: int, number: int) -> None:
     """Sends a thread of the process a signal that is the program's own, without a mark."""
     _libc().syscall(SystemCall.TGKILL, pid, thread, number)

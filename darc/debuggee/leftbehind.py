@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from darc.agent import compiled
+from darc.agent.fieldnames import Structure
 from darc.agent.layout import layout_in
 from darc.agent.memory import AgentMemory
 from darc.agent.structures import ControlRow
@@ -228,7 +229,7 @@ def _tables_at(control: int, memory: MemoryFile) -> AgentMemory | None:
         TargetError: they cannot be read, or are damaged.
     """
     blob = compiled.load()
-    raw = memory.read(control, blob.sizes["darc_control"])
+    raw = memory.read(control, blob.sizes[Structure.CONTROL])
     values = blob.unpack(ControlRow, raw)
     if values.magic != blob.constants.MAGIC:
         return None

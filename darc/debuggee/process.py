@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from signal import SIGINT
@@ -10,10 +9,9 @@ from signal import SIGINT
 from darc.code.landmarks import Landmark, landmarks_of, wait_landmarks_of
 from darc.code.processor import BREAKPOINT, THREAD_POINTER
 from darc.code.program import Program
-from darc.debuggee import admission, bell, clock, journal, procfs
+from darc.debuggee import admission, bell, clock, procfs
 from darc.debuggee.companions import companions_of
 from darc.debuggee.debuggee import Debuggee
-from darc.debuggee.guardian import Guardian
 from darc.debuggee.holds import Holds, Scheduled, scheduled
 from darc.debuggee.journal import is_darcs, journal_of
 from darc.debuggee.nature import Nature
@@ -21,6 +19,7 @@ from darc.debuggee.process_pads import NO_TASKS, ProcessPads
 from darc.debuggee.quota import Quota
 from darc.debuggee.switches import Switches
 from darc.debuggee.switchwatch import OffWatch
+from darc.debuggee.watchover import WatchOver
 from darc.model.errors import NotFoundError, TargetError, UsageError
 from darc.model.ftree import Function
 from darc.model.parameters import Parameters
@@ -56,6 +55,7 @@ class ProcessDebuggee(Debuggee):
         self.journal = journal_of(target, pid)
         companions_of(target, pid)
         self._pads = ProcessPads(target, pid)
+        self._watch_over = WatchOver(target, pid)
 
     @property
     def pads(self) -> PadBackend:
@@ -87,7 +87,7 @@ class ProcessDebuggee(Debuggee):
 
     def begin(self) -> None:
         companions_of(self._target, self._pid).refuse_free()
-        self.journal.open(stopped_by_another=self._is_stopped_by_another())
+        self.journal.open(stopped_by_another=self._watch_over.is_stopped_by_another())
 
     def leave(self, is_there: bool = True) -> None:
         def is_in(place: Place) -> bool:
@@ -162,17 +162,7 @@ class ProcessDebuggee(Debuggee):
         return procfs.is_heard(self._pid, number, bell.KNOCK)
 
     def send(self, number: int, own: int | None = None) -> None:
-        named = None if own is None else self.thread_called(own)
-        if named is not None and procfs.hears(self._pid, named, number):
-            bell.send(self._pid, named, number)
-            return
-        threads = procfs.threads(self._pid)
-        for thread in threads:
-            if procfs.hears(self._pid, thread, number):
-                bell.send(self._pid, thread, number)
-                return
-        for thread in [named] if named is not None else threads[:1]:
-            bell.send(self._pid, thread, bell.KNOCK)
+        bell.send_to_any(self._pid, None if own is None else self.thread_called(own), number)
 
     def check_supported(self) -> None:
         self._target.check_supported()
@@ -206,31 +196,7 @@ class ProcessDebuggee(Debuggee):
         return admission.check(self._target, program, function, spec)
 
     def watch_over(self) -> Callable[[bool], None]:
-        if (
-            not self._target.outlives_debugger
-        ):  # it ends with the debugger, where that does not lose it
-            return lambda lost: self._let_go_on() if lost else None
-        if self._is_stopped_by_another():
-            return lambda lost: None  # so it is to stay
-        guardian = self._guardian()
-        if guardian is None:
-            return lambda lost: None  # no shell here: the next darc lets it go on
-        return lambda lost: guardian.lose() if lost else guardian.leave()
-
-    def _is_stopped_by_another(self) -> bool:
-        """Whether the program was stopped when the debugger came, and by none that was killed."""
-        return self._target.is_stopped_for_all() and journal.left(self._pid) is None
-
-    def _guardian(self) -> Guardian | None:
-        try:
-            return Guardian(self._pid)
-        except (OSError, subprocess.SubprocessError):
-            return None
-
-    def _let_go_on(self) -> None:
-        guardian = self._guardian()
-        if guardian is not None:
-            guardian.lose()
+        return self._watch_over.begin()
 
     def landmarks(self, program: Program) -> Iterator[tuple[Landmark, int, str]]:
         return landmarks_of(program)

@@ -13,6 +13,8 @@ from signal import SIGSYS
 from typing import Self
 
 from darc.agent import compiled
+from darc.agent.compiled import AgentSymbol
+from darc.agent.fieldnames import ControlField, Structure
 from darc.agent.layout import (
     MOST_RECORDS,
     SOON_USED,
@@ -27,10 +29,10 @@ from darc.agent.memory import AgentMemory
 from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import limits
-from darc.debuggee.answers import KernelAnswers
 from darc.debuggee.detour import DispatchedError, failed
 from darc.debuggee.frameholes import FrameHoles
 from darc.debuggee.gaps import gaps
+from darc.debuggee.insidecalls import InsideCalls
 from darc.debuggee.landingpools import MOST_POOLS, LandingPools
 from darc.debuggee.leftbehind import (
     NO_LANDINGS,
@@ -104,7 +106,9 @@ class ProcessFoothold(Foothold):
         # An exec ends it.
         try:
             with MemoryFile(self.identity) as memory:
-                magic = int.from_bytes(memory.read(*self.tables.field("magic")), "little")
+                magic = int.from_bytes(
+                    memory.read(*self.tables.field(ControlField.MAGIC)), "little"
+                )
         except TargetError:
             return False
         return magic == self._blob.constants.MAGIC
@@ -217,8 +221,8 @@ class ProcessFoothold(Foothold):
         """Whether this very agent is there; two words of it are a thread's that went home."""
         code = bytearray(self._blob.code)
         try:
-            for name in ("darc_home_stack", "darc_home_back"):
-                at = self._blob.symbols[name]
+            symbols = self._blob.symbols
+            for at in (symbols[AgentSymbol.HOME_STACK], symbols[AgentSymbol.HOME_BACK]):
                 code[at : at + 8] = self._target.memory.read(place + at, 8)
             return self._target.memory.read(place, len(code)) == bytes(code)
         except TargetError:
@@ -238,7 +242,7 @@ class ProcessFoothold(Foothold):
     def _rows_in(self, place: range) -> frozenset[int]:
         """The numbers of the sites whose rows the pads there read: they have their addresses."""
         raw, first = self._target.memory.read(place.start, len(place)), self.tables.sites.address(0)
-        size, sites = self._blob.sizes["darc_site"], self.tables.layout.room.sites
+        size, sites = self._blob.sizes[Structure.SITE], self.tables.layout.room.sites
         words = (struct.unpack_from("<Q", raw, at)[0] for at in range(max(0, len(raw) - 7)))
         offsets = (word - first for word in words if first <= word < first + size * sites)
         return frozenset(offset // size for offset in offsets)
@@ -393,9 +397,9 @@ class ProcessFoothold(Foothold):
                     self._pools.take(area, module.start, module.end, self.landings)
 
     @property
-    def answers(self) -> KernelAnswers:
+    def inside_calls(self) -> InsideCalls:
         """What the kernel tells the program of itself."""
-        return KernelAnswers(self.tables, self.memory, self._mappings)
+        return InsideCalls(self.tables, self.memory, self._mappings)
 
     def _take_tables(self) -> AgentMemory:
         layout = self._layout
@@ -413,7 +417,7 @@ class ProcessFoothold(Foothold):
             read=self.memory.read,
             write=self.memory.write,
         )
-        if not KernelAnswers(tables, self.memory, self._mappings).may_read_clock():
+        if not InsideCalls(tables, self.memory, self._mappings).may_read_clock():
             raise PadsImpossibleError(_NO_CLOCK)
         return tables
 

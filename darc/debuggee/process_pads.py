@@ -86,11 +86,13 @@ class ProcessPads(PadBackend):
 
     def own_handlers(self, program: Program, foothold: Foothold) -> Mapping[int, int]:
         assert isinstance(foothold, ProcessFoothold)
-        return handlers.own_handlers(program, sorted(self.faults()), foothold.answers.handler_of)
+        return handlers.own_handlers(
+            program, sorted(self.faults()), foothold.inside_calls.handler_of
+        )
 
     def take_interrupt(self, foothold: Foothold) -> bool:
         assert isinstance(foothold, ProcessFoothold)
-        return foothold.answers.take_interrupt()
+        return foothold.inside_calls.take_interrupt()
 
     def configure(self, tables: AgentMemory, parameters: Parameters, needed: int) -> None:
         if parameters.task is not None:

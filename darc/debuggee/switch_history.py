@@ -206,7 +206,7 @@ def _reason(
         return OffReason.READY, False
     if any(_is_in(wait, stop) for stop in seen.stops):
         return OffReason.STOPPED, False
-    mine = _answer(wait, awake)
+    mine = _reply(wait, awake)
     if mine is None:
         return OffReason.BLOCKED, False
     is_long = wait.back - wait.out > AT_ONCE_NS
@@ -216,8 +216,8 @@ def _reason(
         return OffReason.STOPPED, False
     # Another thread's stop may have woken the debugger.
     rivals = (w for w in _between(others, mine.since, mine.end) if not w.was_preempted)
-    answers = [_answer(w, awake) for w in rivals if w.back > mine.begin]
-    best = min((a.lag for a in answers if a is not None), default=None)
+    replies = [_reply(w, awake) for w in rivals if w.back > mine.begin]
+    best = min((a.lag for a in replies if a is not None), default=None)
     if best is not None and (best <= AT_ONCE_NS or 2 * best < mine.lag):
         return OffReason.BLOCKED, False
     late, later = (_waited(q, wait) for q in (seen.tracer_queued, seen.queued))
@@ -272,7 +272,7 @@ def _waited(queued: Sequence[Queued], wait: SwitchedOut) -> int:
     return queued[last].total - queued[first].total
 
 
-class _Answer(NamedTuple):
+class _Reply(NamedTuple):
     """The debugger's to a stop, if a wait was one."""
 
     since: int
@@ -292,7 +292,7 @@ class _Answer(NamedTuple):
         return max(self.late, self.later)
 
 
-def _answer(wait: SwitchedOut, awake: Sequence[Interval]) -> _Answer | None:
+def _reply(wait: SwitchedOut, awake: Sequence[Interval]) -> _Reply | None:
     """``None``: the debugger slept all the time, so it was no stop."""
     first = bisect_right(awake, wait.out, key=lambda span: span.end)
     if first == len(awake) or awake[first].begin >= wait.back:
@@ -306,7 +306,7 @@ def _answer(wait: SwitchedOut, awake: Sequence[Interval]) -> _Answer | None:
         last += 1  # it waits for the other threads to stop as well
     begin, end = awake[first].begin, awake[last].end
     since = awake[first - 1].end if first else 0
-    return _Answer(
+    return _Reply(
         since=since,
         begin=begin,
         end=end,

@@ -1,7 +1,7 @@
 """Looks for words that lead into given ranges, in a program's memory, as fast as that can be read,
 for copies of darc's jumps, and for the pages that may have such.
 
-``libwordscan.so`` is made by :mod:`darc.agent.build` when the package is built.
+``libwordscan.so`` is made of ``wordscan.c`` when the package is built.
 """
 
 from __future__ import annotations

@@ -98,6 +98,8 @@ class PadWriter(Protocol[Own_contra]):
         landing: int | None = None,
     ) -> Pad:
         """The pad of a call site, to stand at ``origin``; one that ``is_jumped_from`` jumps to it.
+        ``landing`` is where the call of a landing comes back to, which is made there then
+        (:meth:`landing_call`): the pad leads to that call's first byte.
 
         Raises:
             OutOfReachError: the program's code or data is too far from ``origin``.
@@ -142,7 +144,8 @@ class PadWriter(Protocol[Own_contra]):
         """
 
     def landing_call(self, site: Site[Own_contra], back: int, constant: int) -> bytes:
-        """The call of ``site`` that ends at ``back``, in a landing.
+        """The call of ``site`` that ends at ``back``, in a landing. What is out of its reach stands
+        at ``constant``, the ``target`` of the site's pad. How long it is does not depend on that.
 
         Raises:
             OutOfReachError: the program's data is too far away.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from darc.agent.compiled import Blob
+from darc.agent.compiled import AgentSymbol, Blob
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import Node, Route
 from darc.code.architecture import Prologue, Site
@@ -41,7 +41,7 @@ class Calibrated(Protocol):
     tables: AgentMemory
     placing: Placing
 
-    def symbol(self, name: str) -> int: ...
+    def symbol(self, name: AgentSymbol) -> int: ...
     def call(self, address: int, arguments: Sequence[int]) -> int: ...
 
 
@@ -119,7 +119,7 @@ class _Calls:
         tables.sites.set(self._parent, first_child=node)
         parent = tables.sites.address(self._parent)
         arguments = (tables.control, parent, entry, self._nothing)
-        self._foothold.call(self._foothold.symbol("darc_calibrate"), arguments)
+        self._foothold.call(self._foothold.symbol(AgentSymbol.CALIBRATE), arguments)
         return _Cost(
             tables.full_cost,
             tables.slow_cost,
@@ -150,7 +150,7 @@ class Calibration:
         """Measures the pads' own cost in this program on this machine: at a call of what does
         nothing; at one that is not its caller's; at one of a tail call of that; and at one of a
         tail call of that tail call."""
-        nothing = self._foothold.symbol("darc_nothing")
+        nothing = self._foothold.symbol(AgentSymbol.NOTHING)
         direct, pad = self._site(CallKind.DIRECT, nothing, 0)
         calls = _Calls(self._foothold, self._blob, self._area, nothing=nothing, direct=direct)
         path = calls.cost(pad, timed=False)
@@ -183,7 +183,7 @@ class Calibration:
     def _site(self, kind: CallKind, target: int, route: int) -> tuple[int, int]:
         """The number and the pad of a site that calls, or jumps to, ``target``, as if it were the
         one in ``darc_calibrate_once``; ``route`` is its only one."""
-        area, back = self._area, self._foothold.symbol("darc_calibrate_back")
+        area, back = self._area, self._foothold.symbol(AgentSymbol.CALIBRATE_BACK)
         code = pads.measured_call(kind, area.base, target)
         site = Site(
             address=area.base,
@@ -224,7 +224,10 @@ class Calibration:
     def measure_member(self) -> None:
         """See :meth:`~darc.pads.foothold.Foothold.calibrate_members`."""
         tables = self._tables
-        nothing, index = self._foothold.symbol("darc_nothing"), self._foothold.placing.new_index()
+        nothing, index = (
+            self._foothold.symbol(AgentSymbol.NOTHING),
+            self._foothold.placing.new_index(),
+        )
         (back,) = decode(RETURN, nothing)
         prologue = Prologue(nothing, (back,), len(RETURN), RETURN)
         area, data = self._area, tables.sites.address(index)
@@ -251,7 +254,7 @@ class Calibration:
             landings=area.landings.base,
             body=body,
         )
-        with area.landings.lend(0, self._foothold.symbol("darc_calibrate_back"), body):
+        with area.landings.lend(0, self._foothold.symbol(AgentSymbol.CALIBRATE_BACK), body):
             self._call_member(origin, nothing)
 
     def _call_member(self, pad: int, bare: int) -> None:
@@ -259,6 +262,6 @@ class Calibration:
         tables.enabled = True
         try:
             arguments = (tables.control, pad, bare)
-            self._foothold.call(self._foothold.symbol("darc_calibrate_members"), arguments)
+            self._foothold.call(self._foothold.symbol(AgentSymbol.CALIBRATE_MEMBERS), arguments)
         finally:
             tables.enabled = False

@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import Self
 
 from darc.agent import compiled
+from darc.agent.compiled import AgentSymbol
 from darc.agent.damage import DamagedError
 from darc.agent.layout import Room
 from darc.agent.memory import AgentMemory
@@ -148,8 +149,8 @@ class Foothold(ABC):
             resolution,
             *self._thread_key(),
             may_read_pointer=self._may_read_pointer,
-            enter=self.symbol("darc_from_pad_enter"),
-            leave=self.symbol("darc_from_pad_leave"),
+            enter=self.symbol(AgentSymbol.FROM_PAD_ENTER),
+            leave=self.symbol(AgentSymbol.FROM_PAD_LEAVE),
         )
         self._begin_landings()
         try:
@@ -168,7 +169,12 @@ class Foothold(ABC):
         """The agent's code is, or will be, at ``base``."""
         self._agent_base = base
         self.placing = self._new_placing(
-            pads.Stubs(*(self.symbol(f"darc_stub_{field.name}") for field in fields(pads.Stubs)))
+            pads.Stubs(
+                *(
+                    self.symbol(AgentSymbol[f"STUB_{one.name.upper()}"])
+                    for one in fields(pads.Stubs)
+                )
+            )
         )
 
     def _new_placing(self, stubs: pads.Stubs) -> Placing:
@@ -282,7 +288,7 @@ class Foothold(ABC):
         del threads
         return "there is no more memory"
 
-    def symbol(self, name: str) -> int:
+    def symbol(self, name: AgentSymbol) -> int:
         """Address of one of the agent's functions."""
         return self._agent_base + self._blob.symbols[name]
 

@@ -375,8 +375,7 @@ class PadInstaller:
         """The program goes on: patches are put back. Tells which ones could not be."""
         self._may_be_copied = True
         self.patcher.resume()
-        problems, self.patcher.problems = self.patcher.problems, []
-        return problems
+        return self.patcher.take_problems()
 
     def show_own_stack(self) -> list[Replaced]:
         """Puts the program's return addresses back on its stacks: whoever looks sees no pad. The

@@ -6,10 +6,12 @@ where a jump to the pad is to stand, and what stands there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from darc.agent import compiled
+from darc.agent.fieldnames import ControlField
+from darc.agent.fieldvalues import SiteValues
 from darc.code.architecture import FunctionCode, Prologue, Site
 from darc.code.processor import PATCH_LENGTH, SHORT_JUMP
 from darc.code.program import Program
@@ -28,7 +30,7 @@ _HALF_WORD = (1 << 32) - 1
 
 def _comes_back(
     prologue: Prologue, origin: int, pad: pads.Pad, landings: ReturnLandings | None
-) -> tuple[int, Mapping[str, int]]:
+) -> tuple[int, SiteValues]:
     """Where calls of a function come back to whose entry has the ``pad`` at ``origin``, and what
     the agent knows of its ``landings``, which lead there from now on."""
     if landings is None:
@@ -117,7 +119,7 @@ class PadMaker:
             cells={name: origin + offset for name, offset in pad.cells.items()},
             through=through,
         )
-        self._write_site(made, kind, timed, route_first=number, **lands)
+        self._write_site(made, {"kind": kind, "timed": timed, "route_first": number, **lands})
         return made
 
     def _way_in(
@@ -166,7 +168,7 @@ class PadMaker:
     def _sieve(self) -> pads.Sieve:
         constants = self._blob.constants
         return pads.Sieve(
-            counts=self._tables.field("waiting")[0],
+            counts=self._tables.field(ControlField.WAITING)[0],
             factor=constants.THREAD_HASH,
             shift=constants.WAIT_SHIFT,
         )
@@ -314,18 +316,17 @@ class PadMaker:
             displaced=relay.displaced,
             is_relay=True,
         )
-        self._write_site(made, kind, 0)
+        self._write_site(made, {"kind": kind, "timed": 0})
         return made
 
-    def _write_site(self, made: Patch, kind: int, timed: int, **lands: int) -> None:
-        self._tables.sites.write(
-            made.index,
-            **lands,
-            pad_back=made.pad_back,
-            kind=kind,
-            timed=timed,
-            address=made.address,
-            original=made.original,
-            length=len(made.original),
-            lead=_lead(made),
-        )
+    def _write_site(self, made: Patch, more: SiteValues) -> None:
+        """Tells the agent of a pad that is at an entry."""
+        row: SiteValues = {
+            "pad_back": made.pad_back,
+            "address": made.address,
+            "original": made.original,
+            "length": len(made.original),
+            "lead": _lead(made),
+            **more,
+        }
+        self._tables.sites.write(made.index, **row)

@@ -113,7 +113,7 @@ class Patcher:
         """While several patches are made together: guards that wait to be put in, and others that
         wait to be taken out. What waits is written by addresses, and the debugger may be killed
         in between: an exception would find pads that nothing hides."""
-        self.problems: list[str] = []
+        self._problems: list[str] = []
         self.vanished: dict[str, None] = {}
         """Functions in whose code a patch was no more, though nobody had taken it out: the program
         has read its code anew, or put its own bytes back. In the order in which that was seen."""
@@ -241,16 +241,21 @@ class Patcher:
             self._bring_back(self._active.values())
 
     def resume(self) -> None:
-        """Puts all active patches back; those that cannot be are given up and named in
-        ``problems``."""
+        """Puts all active patches back; those that cannot be are given up and named by
+        :meth:`take_problems`."""
         self._paused = self._deferred = False
         with self.together():
             for patch in sorted(self._active.values(), key=lambda patch: not patch.is_guard):
                 try:
                     self._try(patch)
                 except TargetError as error:
-                    self.problems.append(str(error))
+                    self._problems.append(str(error))
                     self.deactivate(patch)
+
+    def take_problems(self) -> list[str]:
+        """What could not be put back, a line each; each is told once."""
+        problems, self._problems = self._problems, []
+        return problems
 
     def _try(self, patch: Patch) -> None:
         try:

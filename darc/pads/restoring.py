@@ -61,10 +61,10 @@ def clean_up(
         return is_left
 
     # As at an end: this debugger may be killed as well, and exceptions find what is still there.
-    count = sum([restored(site) for site in others])
+    count = sum(restored(site) for site in others)
     restore_stacks(target, tables, own_back)
     retire()
-    return count + sum([restored(site) for site in guards])
+    return count + sum(restored(site) for site in guards)
 
 
 def is_hooked(target: Target, address: int) -> bool:

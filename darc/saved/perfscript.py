@@ -59,7 +59,9 @@ _TASK_STARTS = frozenset(
 
 
 @dataclass(frozen=True)
-class _Event:
+class _TraceEvent:
+    """A line of a trace with the stack below it."""
+
     thread: int
     time: int
     stack: tuple[FunctionName, ...]
@@ -103,7 +105,7 @@ def read_lines(lines: Iterable[str], name: str) -> Trace:
     if not events:
         what = "no event with a stack" if reader.bare else "no events"
         raise FormatError(f"{name} has {what}: 'perf record' with '--call-graph dwarf,16384'")
-    threads: dict[int, list[_Event]] = {}
+    threads: dict[int, list[_TraceEvent]] = {}
     for event in events:
         threads.setdefault(event.thread, []).append(event)
     tree = Context()
@@ -135,7 +137,7 @@ def read_lines(lines: Iterable[str], name: str) -> Trace:
     )
 
 
-def _whole(events: list[_Event]) -> list[_Event]:
+def _whole(events: list[_TraceEvent]) -> list[_TraceEvent]:
     """Those of a thread whose stacks are not cut: they begin where threads do, or where most of
     this thread's stacks do, as not all programs begin in one of the C library's functions."""
     firsts = Counter(event.stack[0] for event in events)
@@ -162,7 +164,7 @@ class _ScriptReader:
         """Up to when events were lost, in ns: since the one before."""
         self._frames: dict[str, tuple[str, FunctionName]] = {}
 
-    def events(self, lines: Iterable[str]) -> Iterator[_Event]:
+    def events(self, lines: Iterable[str]) -> Iterator[_TraceEvent]:
         """The events that have a stack."""
         head: re.Match[str] | None = None
         frames: list[tuple[str, FunctionName]] = []
@@ -202,14 +204,14 @@ class _ScriptReader:
 
     def _event(
         self, head: re.Match[str], frames: list[tuple[str, FunctionName]]
-    ) -> Iterator[_Event]:
+    ) -> Iterator[_TraceEvent]:
         stack = _functions(frames)
         if head["event"].startswith("raw_syscalls:") and _SYSTEM_CALL in stack:
             del stack[: stack.index(_SYSTEM_CALL)]
         if not stack:
             self.bare += 1
             return
-        yield _Event(int(head["thread"]), _ns(head), tuple(reversed(stack)))
+        yield _TraceEvent(int(head["thread"]), _ns(head), tuple(reversed(stack)))
 
     def _frame(self, text: str) -> tuple[str, FunctionName] | None:
         """The frame's address and function, whose file is not told where that was inlined into the

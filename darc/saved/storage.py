@@ -53,7 +53,7 @@ from darc.saved.checked import (
     short_key,
     written_bins,
 )
-from darc.saved.origins import origin
+from darc.saved.olderfiles import told_by
 from darc.saved.sentences import cut_in, unclear_in
 from darc.search.contest import Contest
 
@@ -114,7 +114,7 @@ class Stored:
     :attr:`darc.code.elf.Image.identity` has it; a file that is not there is not known."""
     search: SearchState = field(default_factory=SearchState)
     """That of a descent."""
-    analysis: str = origin()
+    analysis: str = told_by()
     """Which analysis it is of, by its :attr:`~darc.analyses.analysis.Analysis.key`."""
     parts: Mapping[str, object] = field(default_factory=dict)
     """What else analyses keep, by its name, as JSON values: who has written them reads them. What
@@ -344,7 +344,7 @@ class _Reader:
             for key, value in read_mapping(top["modules"], "modules").items()
         }
         parts = dict(read_mapping(top["parts"], "parts")) if self._version > 2 else {}
-        analysis = read_text(top["analysis"], "analysis") if self._version > 3 else origin(parts)
+        analysis = read_text(top["analysis"], "analysis") if self._version > 3 else told_by(parts)
         return Stored(
             spec=read_text(top["function"], "function"),
             parameters=parameters,

@@ -78,6 +78,7 @@ class Descent:
         root: Fnode,
         parameters: Parameters,
         expand: Callable[[Fnode], None],
+        *,
         has_time: Callable[[], bool] = lambda: True,
         probe_cost: Callable[[], int] = lambda: 0,
         least: int = 0,

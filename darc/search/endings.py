@@ -67,6 +67,7 @@ def loop_or_own(
     node: Fnode,
     maxcount: int,
     probe_cost: int,
+    *,
     is_loop: bool,
     note: str | None = None,
     winners: Collection[Fnode] = (),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from darc.target.outcome import Outcome
+from darc.target.outcome import Outcome, carry_out
 
 
 def answer(
@@ -19,12 +19,13 @@ def answer(
     ``failed`` tells the user what went wrong, in one place."""
     if handler is None:
         return Outcome.CONTINUE
-    try:
-        outcome = handler()
+    decide = handler
+
+    def decided() -> Outcome:
+        outcome = decide()
         return outcome if outcome is Outcome.CONTINUE else follow_up()
-    except Exception as error:
-        failed(error)
-        return Outcome.STOP
+
+    return carry_out(decided, failed=failed, instead=Outcome.STOP)
 
 
 class Bell(ABC):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from typing import TypeVar
 
 
 class Outcome(Enum):
@@ -12,6 +13,19 @@ class Outcome(Enum):
 
     CONTINUE = "continue"
     STOP = "stop"
+
+
+_T = TypeVar("_T")
+
+
+def carry_out(work: Callable[[], _T], *, failed: Callable[[Exception], None], instead: _T) -> _T:
+    """What comes of some ``work`` that is done as the debugger asks for it, where nobody would see
+    its exception: ``failed`` tells the user of that, in one place, and ``instead`` comes of it."""
+    try:
+        return work()
+    except Exception as error:
+        failed(error)
+        return instead
 
 
 OnHit = Callable[[int], Callable[[], Outcome] | None]

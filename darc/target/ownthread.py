@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar, cast
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-class Beside(Protocol):
+class StandIn(Protocol):
     """What a helper may ask in place of a target: see :class:`Turn`. Methods as the target's."""
 
     def read(self, address: int, size: int) -> bytes:
@@ -37,7 +37,7 @@ class Beside(Protocol):
 class Turn:
     """Whose turn it is to use a target, and all that is built on it: the debugger's own thread, or,
     while the program runs, a helper that prepares something. A helper asks no debugger: it has
-    somebody :class:`Beside` it. It steps back as soon as the debugger's thread wants its turn."""
+    a :class:`StandIn`. It steps back as soon as the debugger's thread wants its turn."""
 
     def __init__(self, is_own_thread: Callable[[], bool] | None = None) -> None:
         """``is_own_thread`` tells whether this thread may ask the debugger now; without it, the one
@@ -46,18 +46,18 @@ class Turn:
         self.is_own_thread = is_own_thread or (lambda: threading.get_ident() == own)
         self._lock = threading.Lock()
         self._helper: int | None = None
-        self._beside: Beside | None = None
+        self._stand_in: StandIn | None = None
         self._is_wanted = False
 
     @contextlib.contextmanager
-    def taken(self, beside: Beside) -> Iterator[None]:
+    def taken(self, stand_in: StandIn) -> Iterator[None]:
         """This thread helps meanwhile, in small steps, and looks at :attr:`is_wanted`."""
         with self._lock:
-            self._helper, self._beside = threading.get_ident(), beside
+            self._helper, self._stand_in = threading.get_ident(), stand_in
             try:
                 yield
             finally:
-                self._helper = self._beside = None
+                self._helper = self._stand_in = None
 
     @property
     def is_wanted(self) -> bool:
@@ -65,9 +65,9 @@ class Turn:
         return self._is_wanted
 
     @property
-    def beside(self) -> Beside | None:
+    def stand_in(self) -> StandIn | None:
         """Whom this thread is to ask: nobody, where it is not the helper."""
-        return self._beside if self._helper == threading.get_ident() else None
+        return self._stand_in if self._helper == threading.get_ident() else None
 
     def claim(self) -> None:
         """On the debugger's own thread: no helper is at work from now on, as long as the program
@@ -136,8 +136,8 @@ def _asserting(function: _F) -> _F:
     @functools.wraps(function)
     def wrapper(self: _Owned, *args: Any, **kwargs: Any) -> Any:
         turn = self.turn
-        if (beside := turn.beside) is not None:
-            return getattr(beside, function.__name__)(*args, **kwargs)
+        if (stand_in := turn.stand_in) is not None:
+            return getattr(stand_in, function.__name__)(*args, **kwargs)
         turn.claim()
         assert turn.is_own_thread(), f"{function.__name__} was called on another thread"
         return function(self, *args, **kwargs)

@@ -173,7 +173,7 @@ class Target(ABC):
     def pid(self) -> int | None:
         """The number by which the debugger knows the program, ``None`` when there is none that darc
         could be in: the system's process id where it runs on this machine, else what the other side
-        says (a kernel's stub says 1). Only what knows that it runs here asks the system by it."""
+        says (a kernel's gdbstub: 1). Only what knows that it runs here asks the system by it."""
 
     @functools.cached_property
     def journals(self) -> Journals:

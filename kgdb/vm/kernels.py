@@ -23,7 +23,7 @@ _BACKPORTS = f"deb [signed-by={_KEYS}] http://deb.debian.org/debian trixie-backp
 
 
 @dataclass(frozen=True)
-class _Origin:
+class _Source:
     """The package that depends on the newest kernel of a kind; of what lists, where those are not
     the system's."""
 
@@ -33,18 +33,18 @@ class _Origin:
 
 DEFAULT = "debian"
 
-_ORIGINS = {
-    DEFAULT: _Origin("linux-image-cloud-amd64"),
-    "rt": _Origin("linux-image-rt-amd64"),
-    "6.12": _Origin("linux-image-6.12-cloud-amd64"),
-    "6.12-rt": _Origin("linux-image-6.12-rt-amd64"),
-    "newest": _Origin("linux-image-cloud-amd64", _BACKPORTS),
+_SOURCES = {
+    DEFAULT: _Source("linux-image-cloud-amd64"),
+    "rt": _Source("linux-image-rt-amd64"),
+    "6.12": _Source("linux-image-6.12-cloud-amd64"),
+    "6.12-rt": _Source("linux-image-6.12-rt-amd64"),
+    "newest": _Source("linux-image-cloud-amd64", _BACKPORTS),
 }
 
 KGDB = "kgdb"
 """The kernel that is built with kgdb, by its name."""
 
-NAMES = (*_ORIGINS, KGDB)
+NAMES = (*_SOURCES, KGDB)
 
 _DISK_DRIVER = "virtio_blk"
 _BUS_DRIVER = "virtio_pci"
@@ -110,12 +110,12 @@ def _debian(name: str, update: bool) -> Path:
     made = sorted(folder.glob(f"{name}-[0-9]*"), key=lambda p: p.stat().st_mtime)
     if made and not update:
         return made[-1]
-    origin = _ORIGINS[name]
+    found_in = _SOURCES[name]
 
     def fetch(lists: apt.Lists) -> Path:
-        return _fetch(lists, name, origin.meta)
+        return _fetch(lists, name, found_in.meta)
 
-    return apt.with_fresh_lists(fetch, at_once=update, source=origin.source)
+    return apt.with_fresh_lists(fetch, at_once=update, source=found_in.source)
 
 
 def _fetch(lists: apt.Lists, name: str, meta: str) -> Path:

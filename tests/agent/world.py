@@ -21,6 +21,9 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from darc.agent import compiled
+from darc.agent.compiled import AgentSymbol
+from darc.agent.fieldnames import ContextField, ControlField, Structure
+from darc.agent.fieldvalues import SiteValues
 from darc.agent.layout import Room, plan
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import KeptOp, Node, Route
@@ -244,7 +247,7 @@ class World:
                 raise RuntimeError("the program with the agent cannot have its memory")
         self._memory = Memory(self._process.pid)
         self.indexes: dict[Where, int] = {}
-        self.sites: dict[int, dict[str, int | bytes]] = {}
+        self.sites: dict[int, SiteValues] = {}
         self._install()
 
     def close(self) -> None:
@@ -268,7 +271,7 @@ class World:
         memory.write(self._base, self.code)
         self._used = self._base + (len(self.code) + 63) // 64 * 64
         self._stubs = pads.Stubs(
-            *(self._base + self.symbols[f"darc_stub_{name}"]
+            *(self._base + self.symbols[AgentSymbol[f"STUB_{name.upper()}"]]
               for name in ("call", "indirect", "returned", "tail", "entry", "leave", "landed"))
         )  # fmt: skip
         layout = plan(self.blob, Room(sites=64, nodes=256, routes=256, records=16, contexts=1))
@@ -296,7 +299,7 @@ class World:
             prologue = Prologue(entry, (first,), first.len, memory.read(entry, first.len))
             data, lands = tables.sites.address(number), function == 0
             origin, pad = place(functools.partial(_entry, prologue, data, self._stubs, lands))
-            row: dict[str, int | bytes] = {"kind": kinds.F0}
+            row: SiteValues = {"kind": kinds.F0}
             if lands:
                 assert pad.body is not None
                 body = origin + pad.body
@@ -442,14 +445,14 @@ class _Running:
             )
             self._memory.write(world.address("scripts") + number * size * most, raw)
         fields = world.blob.fields
-        header = world.blob.sizes["darc_contexts"]
+        header = world.blob.sizes[Structure.CONTEXTS]
         self._set("snapshot_contexts", TABLES + layout.contexts + header)
         self._set("context_size", layout.context_size)
         self._set("context_room", setting.contexts)
         self._set("totals_at", layout.totals_at)
         self._set("node_count", max(len(tree.nodes) for tree in setting.trees))
-        self._set("bins_at", fields["darc_context.bins"][0])
-        self._set("bins_count", fields["darc_context.bins"][1] // 8)
+        self._set("bins_at", fields[ContextField.BINS][0])
+        self._set("bins_count", fields[ContextField.BINS][1] // 8)
         self._set("on_other_stack", setting.other_stack)
         world._order(b"g")
         done = Run(events=[], steps=[], status=0, counted={}, fields={})
@@ -593,7 +596,7 @@ class _Running:
             done.kept = self._tables.kept.ops()
             done.ops_seen = self._tables.kept.seen()
         names = "seen bell lost_records lost_contexts lost_ops left_ops lost_callers epoch round"
-        done.fields = {name: self._tables.get(name) for name in names.split()}
+        done.fields = {name: self._tables.get(ControlField[name.upper()]) for name in names.split()}
 
 
 def _counted(words: Sequence[int], at: int, contexts: int, nodes: int) -> list[Counted]:

@@ -29,15 +29,15 @@ class GdbWorld(World):
         target.callbacks.failed = self._failed
         self.failures: list[Exception] = []
         target.announce()
-        for registry, handler in target.handlers():
+        for registry, handler in target.handlers.all():
             registry.connect(handler)
 
         def on_stop(event: gdb.StopEvent) -> None:
-            if target.take_stop(event) is Outcome.STOP:
-                target.at_prompt()
+            if target.handlers.take_stop(event) is Outcome.STOP:
+                target.handlers.at_prompt()
 
         gdb.events.stop.connect(on_stop)
-        gdb.events.exited.connect(lambda _event: target.on_exit())
+        gdb.events.exited.connect(lambda _event: target.handlers.ended())
         self._breakpoints: dict[int, gdb.Breakpoint] = {}
         self._stop_here = gdb.Breakpoint("*stop_here")
 

@@ -25,7 +25,7 @@ NATURE = {
         "darc/collectors/pad_collector.py": "what has written over its jumps",
         "darc/collectors/set_collector.py": "what stands still at the end of each interval",
     },
-    "begins_anew": {"darc/app/app.py": "whether an analysis goes on with the next 'run'"},
+    "begins_anew": {"darc/app/observer.py": "whether an analysis goes on with the next 'run'"},
     "left_in": {"darc/app/lettinggo.py": "what becomes of probes that stay"},
     "why_unread": {
         "darc/app/finding.py": "of a command that reads it while it runs",

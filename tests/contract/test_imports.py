@@ -23,6 +23,7 @@ from tests.contract.tree import (
     ABOVE,
     ENGINE,
     INSTALLED,
+    MODULES,
     OUTER,
     ROOT,
     Import,
@@ -50,17 +51,36 @@ COMPUTING = {
 REACHING = {"open", "exec", "eval", "compile", "__import__", "input", "print"}
 """Functions of Python's own by which one reaches out, or imports what is not seen here."""
 
-IMPORTERS = {"__main__", "builtins", "imp", "importlib", "pkgutil", "runpy", "zipimport"}
+IMPORTERS = {
+    *("__main__", "builtins", "imp", "importlib", "inspect", "pkgutil", "runpy"),
+    "zipimport",
+}
 """Modules by which one imports what is not seen here, or has what was imported."""
 
 IMPORTING = {
     *("__builtins__", "__import__", "__loader__", "__spec__", "compile", "eval", "exec"),
-    *("sys.meta_path", "sys.modules", "sys.path_hooks"),
+    *(
+        "gc.get_objects",
+        "gc.get_referents",
+        "gc.get_referrers",
+        "globals",
+        "sys._getframe",
+        "sys.meta_path",
+        "sys.modules",
+        "sys.path_hooks",
+    ),
 }
 """Names by which one does."""
 
+PACKAGES = MODULES & {name.rpartition(".")[0] for name in MODULES}
+"""Modules that have others in them."""
+
+COMMON = {"__builtins__", "__dict__", "__getattr__", "__getattribute__", "__loader__", "__spec__"}
+"""What all modules have by which one does."""
+
 OWN_IMPORTERS = {
     "darc/agent/compiled.py": "the agent's files, as resources of their package",
+    "darc_lldb/commands.py": "classes that lldb looks up by their names",
     "darc_gdb/load.py": "what a load that failed had loaded is forgotten",
     "darc_lldb/load.py": "the same",
 }
@@ -542,6 +562,24 @@ def hidden_imports(file: Path, tree: ast.Module) -> Iterator[str]:
     for node in walk(tree):
         if isinstance(node, ast.expr) and (name := name_of(node, names)) in IMPORTING:
             yield f"{file}:{node.lineno} has {name}"
+    yield from whole_packages(file, tree)
+
+
+def whole_packages(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a package of the project is a value: by its names (``vars``) one gets whatever anybody
+    has imported of it. And where a module is asked for what all modules have (``__dict__``)."""
+    names = names_in(tree)
+    named = [node for node in walk(tree) if isinstance(node, ast.Name | ast.Attribute)]
+    asked = {id(node.value) for node in named if isinstance(node, ast.Attribute)}
+    for node in named:
+        first = next(one for one in ast.walk(node) if not isinstance(one, ast.Attribute))
+        if not isinstance(first, ast.Name) or first.id not in names:
+            continue
+        if id(node) not in asked and (name := name_of(node, names)) in PACKAGES:
+            yield f"{file}:{node.lineno} has {name}"
+        is_common = isinstance(node, ast.Attribute) and node.attr in COMMON
+        if is_common and (name := name_of(node, names)).rpartition(".")[0] in MODULES:
+            yield f"{file}:{node.lineno} has {name}"
 
 
 def test_what_is_imported_is_written_as_an_import() -> None:
@@ -576,6 +614,21 @@ def test_what_is_imported_is_written_as_an_import() -> None:
         "__builtins__['__import__']('darc.app.app')",
         "__loader__.load_module('darc.app.app')",
         "import __main__; __main__.gdb",
+        "import darc; vars(darc)['app']",
+        "import darc; darc.__dict__['app']",
+        "import darc as d; d.__dict__['app']",
+        "import darc; d = darc; d.app.app.App",
+        "import darc; getattr(darc, name)",
+        "import darc; darc.__getattribute__('app')",
+        "import darc; object.__getattribute__(darc, 'app')",
+        "import darc; operator.attrgetter('app.app')(darc)",
+        "import darc; f(darc)",
+        "import darc.code; [darc.code, 1]",
+        "from darc import code; vars(code)",
+        "globals()['darc']",
+        "import inspect; inspect.getmembers(f)",
+        "import gc; gc.get_objects()",
+        "import sys; sys._getframe(1).f_globals",
     ],
 )
 def test_an_import_that_is_written_as_none_is_noticed(text: str) -> None:

@@ -70,7 +70,7 @@ CALLERS_OF_C = {
     "darc_lldb/overrides.py": "what lldb's module does not hand on",
 }
 KEEPERS = {
-    "darc/app/app.py": "that the program stands for the user, or goes on",
+    "darc/app/observer.py": "that the program stands for the user, or goes on",
     "darc/debuggee/borrowing.py": "code that is borrowed for a system call",
     "darc/debuggee/leftbehind.py": "memory that is given back of an earlier debugger",
     "darc/debuggee/mappings.py": "memory that is mapped and given back",
@@ -216,15 +216,10 @@ def is_limit(node: ast.AST, names: Names) -> bool:
     return called(node, names).endswith(".wait_at_most")
 
 
-def is_setting(node: ast.AST, attribute: str) -> bool:
-    """Whether such an attribute of something else is set there."""
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    return any(
-        isinstance(one, ast.Attribute)
-        and one.attr == attribute
-        and ast.unparse(one.value) != "self"
-        for one in targets
-    )
+def is_fault(node: ast.AST, names: Names) -> bool:
+    """What code is told of the faults that the program handles; nobody else can set that
+    (:mod:`tests.contract.test_owners`)."""
+    return called(node, names).endswith(".leave_in_place")
 
 
 RULES = {
@@ -237,7 +232,7 @@ RULES = {
     "has escapes of a terminal": (is_escape, ESCAPES),
     "writes into the journal": (is_entry, KEEPERS),
     "says which faults are handled": (
-        lambda node, _: is_setting(node, "handled"),
+        is_fault,
         {"darc/collectors/faulthandlers.py": "as it looks, and as the program sets others"},
     ),
     "says for how long a target waits": (
@@ -316,7 +311,7 @@ def test_who_reaches_outside(deed: str) -> None:
         ("has escapes of a terminal", r"'\x1b[31m'"),
         ("has escapes of a terminal", r"'\x1b' + '[31m'"),
         ("writes into the journal", "self._target.journal.patches([place])"),
-        ("says which faults are handled", "program.patchable.handled = known"),
+        ("says which faults are handled", "program.patchable.leave_in_place(known)"),
         ("says for how long a target waits", "self._target.wait_at_most(seconds)"),
     ],
 )

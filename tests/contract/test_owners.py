@@ -1,5 +1,6 @@
-"""Who gives attributes to what in the engine: an object's are set by its own class, or by the file
-that this stands in. What others want of it they ask it for, by a word for what happens."""
+"""Who gives attributes to what in the engine and in what stands on it: an object's are set by its
+own class, or by the file that this stands in. What others want of it they ask it for, by a word for
+what happens."""
 
 from __future__ import annotations
 
@@ -13,7 +14,25 @@ from tests.contract.names import walk
 from tests.contract.tree import INSTALLED, parsed, python_files
 
 MAY = {
-    "what is told to ctypes, of a function in C": ("darc/", {"argtypes", "restype"}),
+    "what is told to ctypes, of a function in C": ("darc", {"argtypes", "restype"}),
+    "what is told to gdb, of its breakpoints": (
+        "darc_gdb/",
+        {"commands", "condition", "enabled"},
+    ),
+    "who is called by gdb's target: set once, by those who are called": (
+        "darc_gdb/hooks.py",
+        {
+            *("before_stop", "failed", "follow_up", "goes_on", "hears_stops_first"),
+            *("hears_stops_last", "is_to_leave", "on_user_stop", "stand_by", "undisturbed"),
+            "went_on",
+        },
+    ),
+    "the one of this gdb, which its breakpoints' commands find": (
+        "darc_gdb/commands.py",
+        {"TARGET"},
+    ),
+    "the one of this gdb, which a second load finds": ("darc_gdb/load.py", {"APP"}),
+    "what a thread of its own knows, of threading.local": ("darc_lldb/inferior.py", {"asks"}),
     "words of memory of a library in C, which are written by their value": (
         "darc/app/presses.py",
         {"value"},
@@ -32,9 +51,15 @@ MAY = {
     ),
     "what breakpoints at a place mean, by those who want them": (
         "darc/collectors/",
-        {"caller", "catches", "entry", "hits", "jumps", "leaves", "routes", "since", "targets"},
+        {
+            *("caller", "catches", "entry", "hits", "jumps", "leaves", "routes", "since", "site"),
+            "targets",
+        },
     ),
-    "what a patch is for, by those who have it made": ("darc/pads/", {"cell_value", "is_guard"}),
+    "what a patch is for, by those who have it made": (
+        "darc/pads/",
+        {"cell_value", "is_guard", "site"},
+    ),
     "where landings begin behind what is measured": ("darc/pads/foothold.py", {"floor"}),
     "costs in calling contexts, by those who add them up or read them": (
         "darc/",
@@ -59,7 +84,7 @@ NO_FNODES = {
 """Attributes of others that are called as one of an fnode's is."""
 
 OWN = {"self", "cls"}
-ENGINE = python_files("darc")
+FILES = [file for package in sorted(INSTALLED) for file in python_files(package)]
 
 
 def sets(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
@@ -81,21 +106,21 @@ def sets_any(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
 def _names_of_own(tree: ast.Module) -> set[str]:
     """The attributes that classes of a file have."""
     found = set[str]()
-    for made in walk(tree):
-        for node in ast.walk(made) if isinstance(made, ast.ClassDef) else ():
+    for made in (one for one in walk(tree) if isinstance(one, ast.ClassDef)):
+        for node in (*made.body, *ast.walk(made)):
             match node:
-                case ast.AnnAssign(target=ast.Name(id=name)):
+                case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name, ctx=ast.Store()):
                     found.add(name)
-                case ast.Assign(targets=targets):
+                case ast.AnnAssign(target=ast.Name(id=name)) if node in made.body:
+                    found.add(name)
+                case ast.Assign(targets=targets) if node in made.body:
                     found.update(one.id for one in targets if isinstance(one, ast.Name))
-                case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
-                    found.add(name)
     return found
 
 
 def test_nobody_sets_what_is_anothers() -> None:
     wrong, used = [], set[str]()
-    for file in ENGINE:
+    for file in FILES:
         for line, text, name in sets(parsed(file)):
             by = {why for why, (at, of) in MAY.items() if str(file).startswith(at) and name in of}
             used |= by
@@ -107,10 +132,9 @@ def test_nobody_sets_what_is_anothers() -> None:
 def test_an_fnode_alone_writes_its_fields() -> None:
     """Whatever becomes of it is told it by a method, which says what happens."""
     fields = set(Fnode.__slots__)
-    files = [file for package in sorted(INSTALLED) for file in python_files(package)]
     found = {
         (str(file), name): f"{file}:{line} sets {text}"
-        for file in files
+        for file in FILES
         if str(file) != FTREE
         for line, text, name in sets_any(parsed(file))
         if name in fields
@@ -132,6 +156,7 @@ def test_an_fnode_alone_writes_its_fields() -> None:
         "with opened as one.file: pass",
         "one.first, two.last = spans",
         "class A:\n  journal = 1\n\ndef f(a):\n  a.patience = 1",
+        "class A:\n  def f(self, a):\n    patience = 1\n    a.patience = patience",
     ],
 )
 def test_that_is_noticed(text: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from darc.agent import compiled
+from darc.agent.fieldnames import ContextsField, ControlField, Structure
 from darc.agent.layout import Layout, layout_in, plan, room_for
 from darc.agent.memory import AgentMemory
 from darc.model.errors import TargetError
@@ -52,12 +53,12 @@ def _filled() -> bytes:
     layout = plan(blob, room_for(8, 2))
     memory = _Memory(Turn(), bytearray(layout.size))
     tables = AgentMemory(blob=blob, base=BASE, layout=layout, read=memory.read, write=memory.write)
-    arguments: dict[str, Any] = {"life_at": 0} if "darc_control.life_at" in blob.fields else {}
+    arguments: dict[str, Any] = {"life_at": 0} if ControlField.LIFE_AT in blob.fields else {}
     tables.write_control(1, 1, **arguments)
     for index in range(3):
         tables.sites.write(index, address=STACK + 16 * index, length=5, patched=1, back=7)
     tables.set(record_count=3)
-    memory.tables[layout.contexts + blob.offset("darc_contexts.count")] = 2
+    memory.tables[layout.contexts + blob.offset(ContextsField.COUNT)] = 2
     struct.pack_into("<2I", memory.tables, _numbers(blob, layout), 0, 1)
     struct.pack_into("<3I", memory.tables, layout.record_list, 0, 1, 2)
     return bytes(memory.tables)
@@ -65,7 +66,7 @@ def _filled() -> bytes:
 
 def _numbers(blob: compiled.Blob, layout: Layout) -> int:
     contexts = layout.context_size * layout.room.contexts
-    return layout.contexts + blob.sizes["darc_contexts"] + contexts
+    return layout.contexts + blob.sizes[Structure.CONTEXTS] + contexts
 
 
 def trial(chance: random.Random) -> None:
@@ -121,4 +122,4 @@ def trial(chance: random.Random) -> None:
 
 
 def _control(memory: _Memory, blob: compiled.Blob) -> bytes:
-    return memory.read(BASE, blob.sizes["darc_control"])
+    return memory.read(BASE, blob.sizes[Structure.CONTROL])

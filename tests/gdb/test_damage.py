@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from darc.agent import compiled
+from darc.agent.fieldnames import ControlField
 from fixtures.build import build
 from tests.debugger import EXIT, IN_LLDB_AT_NIGHT, Done, attempt, debug, mark, server, undisturbed
 
@@ -43,7 +44,7 @@ def scribbled(folder: Path, *what: str, options: str = "--peak last") -> Done:
 @pytest.mark.parametrize(("field", "value"), WORDS.values(), ids=WORDS)
 def test_tables_that_are_written_over(field: str, value: int, tmp_path: Path) -> None:
     """It is told in one line, the probes come out, what is known stays, the program goes on."""
-    offset, _ = compiled.load().fields[f"darc_control.{field}"]
+    offset, _ = compiled.load().fields[ControlField[field.upper()]]
     if field == "resolution":
         value |= 1 << 32  # the mode stands behind it
     if field == "version":

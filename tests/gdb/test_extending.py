@@ -11,7 +11,17 @@ import pytest
 
 from fixtures.build import build
 from tests.debugger import LLDB, PLAIN_GDB, REPORT, attempt, debug
-from tests.extending import PAGES, add_trace, blocks, copied, insert, inside, run_python
+from tests.extending import (
+    PAGES,
+    add_hazard,
+    add_trace,
+    blocks,
+    broken_cure,
+    copied,
+    insert,
+    inside,
+    run_python,
+)
 from tests.gdb.loading import plain
 from tests.permission import needs_permission
 
@@ -34,8 +44,8 @@ def joined(command: str, block: str) -> str:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy with a command, a parameter, an analysis, a collector and an exporter more, and
-    nothing else."""
+    """A copy with a command, a parameter, an analysis, a collector, an exporter and a hazard more,
+    and nothing else."""
     tree = copied(tmp_path_factory.mktemp("extended") / "tree")
     add_trace(tree)
     commands = tree / "darc" / "app" / "commands"
@@ -62,7 +72,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         line = f"from darc.app.commands.{name} import {name.upper()}\n"
         insert(registry, line, "from darc.app.commands.peak")
         insert(registry, f"    {name.upper()},\n", "    VERSION,\n")
-    (paths,) = blocks("exporter")
+    paths, its_test, end_to_end = blocks("exporter")
+    (tree / "tests" / "unit" / "test_paths.py").write_text(its_test)
+    (tree / "tests" / "gdb" / "test_paths.py").write_text(end_to_end)
     exporters = tree / "darc" / "views" / "exporters"
     (exporters / "paths.py").write_text(paths)
     line = "from darc.views.exporters.paths import PATHS\n"
@@ -72,6 +84,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     insert(tree / "darc/model/parameters.py", field, "\n    def __post_init__")
     insert(tree / "darc/model/domains.py", domain, ')\n"""One for each field')
     insert(tree / "darc/app/parameters.py", parameter, ')\n"""In the order of the fields')
+    add_hazard(tree)
     with (tree / "docs" / "glossary.md").open("a") as glossary:
         glossary.writelines(f"| `{name}` | another one |\n" for name in ADDED)
     in_order = ("check", "-q", "--select", "I", "--fix")  # what a page has once is in two blocks
@@ -236,6 +249,26 @@ def test_an_exporter(tree: Path, tmp_path: Path) -> None:
     assert re.match(r"handle(;\w+)*$", written, re.M), done.gdb
 
 
+def test_an_exporters_own_test(tree: Path) -> None:
+    """In both debuggers, as the page has it."""
+    assert "2 passed" in run_tests(tree, "gdb/test_paths.py")
+
+
+def test_a_hazard(tree: Path) -> None:
+    """Its program joins the suites, darc leaves it alone, and its test fails as the page says where
+    the page's line is broken."""
+    suites = ["system/test_fixtures.py", "gdb/test_fixtures.py", "gdb/test_hazards.py"]
+    # In gdb; its header; two ways to compile it.
+    own = "(whence or own_code_alone) and not lldb"
+    assert "5 passed" in run_tests(tree, *suites, "-k", own)
+    with broken_cure(tree):
+        failed = run_tests(tree, "gdb/test_hazards.py", "-k", "own_code_alone", fails=True)
+        assert "1 failed" in failed
+        (told,) = [one for one in blocks("hazard", "text") if "operations" in one]
+        as_told = re.sub(r"\d+\\ strangers", r"[1-9]\\d* strangers", re.escape(told.strip()))
+        assert re.search(as_told, failed), failed
+
+
 def test_a_parameter(tree: Path, tmp_path: Path) -> None:
     source = f"source {tree / 'darc_gdb' / 'load.py'}"
     commands = ["set darc virtual-calls 9", "show darc virtual-calls", "help darc start"]
@@ -246,13 +279,22 @@ def test_a_parameter(tree: Path, tmp_path: Path) -> None:
 
 def test_what_proves_a_change(tree: Path) -> None:
     """Types and style are as the house wants them."""
-    checked = ["darc", "darc_gdb", "tests/unit/test_traced.py"]
+    tests = [f"tests/unit/test_{name}.py" for name in ("mean", "paths", "rate", "traced")]
+    tests += [f"tests/gdb/test_{name}.py" for name in ("hazards", "paths")]
+    checked = ["darc", "darc_gdb", *tests]
     run_python(tree, "-m", "mypy", "--strict", "--no-error-summary", *checked)
     pages = ["darc/analyses", "darc/collectors", "darc/model/split.py", "darc/views/parts/split.py"]
     pages += [f"darc/app/commands/{name}.py" for name in ADDED]
-    pages += ["darc/model/parameters.py", "darc/app/parameters.py", "tests/unit/test_traced.py"]
+    pages += ["darc/model/parameters.py", "darc/app/parameters.py", *tests]
     run_python(tree, "-m", "ruff", "check", "-q", *pages)
     run_python(tree, "-m", "ruff", "format", "-q", "--check", *pages)
+
+
+def run_tests(tree: Path, *arguments: str, fails: bool = False) -> str:
+    """What pytest says of these, each of which is run once."""
+    own = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:rerunfailures")
+    files = [str(tree / "tests" / one) if one.endswith(".py") else one for one in arguments]
+    return run_python(tree, *own, *files, fails=fails)
 
 
 def test_the_tests_of_a_change(tree: Path) -> None:
@@ -260,10 +302,10 @@ def test_the_tests_of_a_change(tree: Path) -> None:
     tests = ["unit/test_mean.py", "unit/test_rate.py", "unit/test_idle.py", "unit/test_docs.py"]
     tests += [
         "unit/test_commands.py",
+        "unit/test_paths.py",
         "unit/test_report.py",
         "unit/test_parameters.py",
         "contract/test_imports.py",
         "contract/test_options.py",
     ]
-    files = [str(tree / "tests" / name) for name in tests]
-    run_python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)
+    run_tests(tree, *tests)

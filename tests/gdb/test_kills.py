@@ -174,7 +174,7 @@ leftbehind.references = led_to
 
 TELL_OF_THE_AGENT = """
 tables = app.session.remains.tables
-may = tables.get("may_read_pointer")
+may = tables.may_read_pointer
 print(f"agent: {bool(tables.is_measured)} {bool(may)} {tables.full_cost > 0}")
 """
 
@@ -309,12 +309,12 @@ PadCollector.on_bell = die
 a thread to stop and was killed before that had."""
 
 UNWATCHED = """
-from darc.debuggee import process
+from darc.debuggee import watchover
 
 def none(pid):
     raise OSError("no shell is here")
 
-process.Guardian = none
+watchover.Guardian = none
 """
 
 

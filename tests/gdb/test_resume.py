@@ -6,10 +6,12 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fixtures.build import build, find
+from tests import sessions
 from tests.debugger import (
     EXIT,
     IN_BOTH,
@@ -91,6 +93,27 @@ def test_what_was_found_is_not_searched_again(tmp_path: Path) -> None:
     calls = first.report["program"]["in_peak_calls"]
     assert done.report["program"]["in_peak_calls"] == calls
     assert done.report["program"]["stops"] <= 2  # where it begins, and one look
+
+
+@pytest.mark.parametrize("version", sessions.VERSIONS)
+def test_a_session_of_an_earlier_release_goes_on(version: int, tmp_path: Path) -> None:
+    """As that release has written it, of a build of its own: what it had found is the answer here,
+    by what was counted then, and nothing is searched anew."""
+    (tmp_path / "s.json").write_bytes(sessions.session(version))
+    then = sessions.report(version)
+    done = run(tmp_path, build("mixture"), 20000, *resume())
+    assert done.report is not None, done.gdb
+    assert done.report["status"] == "root cause found"
+    assert tuple(then["root_cause_paths"][0]["functions"]) in done.paths
+    assert done.report["program"]["in_peak_calls"] == then["program"]["in_peak_calls"]
+    assert done.report["peak"] == then["peak"]
+    assert counted(done.report["ftree"]) == counted(then["ftree"])
+
+
+def counted(node: dict[str, Any]) -> list[tuple[str, int, bool]]:
+    """The functions of a report's tree that are root causes or are not, by their votes."""
+    own = [(node["function"], node["maxcount"], node["root_cause"])]
+    return own + [one for child in node["children"] for one in counted(child)]
 
 
 def test_a_search_that_was_ended_before_its_last_round_holds_it(tmp_path: Path) -> None:

@@ -165,14 +165,14 @@ continue
 end
 python
 import os, signal
-from darc.app.app import App
-on_stop, struck = App.on_stop, []
+from darc.app.observer import Observer
+on_stop, struck = Observer.on_stop, []
 def on_stop_struck(self, **about):
     if not struck:
         struck.append(1)
         os.kill(os.getpid(), signal.SIGINT)
     on_stop(self, **about)
-App.on_stop = on_stop_struck
+Observer.on_stop = on_stop_struck
 end
 """
 

@@ -171,7 +171,7 @@ def test_successive_holders_have_their_own_shares(tmp_path: Path) -> None:
     ],
 )
 def test_each_kind_of_wait(
-    way: str, kind: str, named: str, path: str, role: str, by: str, tmp_path: Path
+    *, way: str, kind: str, named: str, path: str, role: str, by: str, tmp_path: Path
 ) -> None:
     done, told = told_of(tmp_path, way)
     check_shares(tmp_path, told, kind)

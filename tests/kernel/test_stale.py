@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from darc.agent import compiled
+from darc.agent.compiled import AgentSymbol
+from darc.agent.fieldnames import ContextField
 from kgdb.vm.machine import Machine
 from tests import debugger
 from tests.kernel.analyses import TEXT, assert_unharmed, connected
@@ -70,7 +72,7 @@ def machine() -> Iterator[Machine]:
 def within_the_agent() -> str:
     """Stops where a call has just come back, in the middle of what the agent does then."""
     blob = compiled.load()
-    start, idle = blob.symbols["darc_stub_returned"], blob.offset("darc_context.idle")
+    start, idle = blob.symbols[AgentSymbol.STUB_RETURNED], blob.offset(ContextField.IDLE)
     inside = bytes((0xC7, 0x46, idle, 0, 0, 0, 0))  # mov dword ptr [rsi + idle], 0
     return f"hbreak *((char *) &darc_stub_returned + {blob.code.index(inside, start) + 7 - start})"
 

@@ -83,7 +83,7 @@ from darc_lldb.registry import REGISTRY
 (target,) = (one.target for one in REGISTRY.values())
 lldb.debugger.SetAsync(True)
 target.catch_up()
-app.before_continue()
+app.observer.before_continue()
 print("told:", target.stopping.stands(), "- probes are out:", app.session.pauses.are_out)
 lldb.debugger.SetAsync(False)
 """

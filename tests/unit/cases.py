@@ -45,7 +45,7 @@ class MadeCollector:
 
     def __init__(self) -> None:
         self.asked: list[object] = []
-        self.counting = self.timing = self.callees = self
+        self.counting = self.timing = self.callees = self.told = self
         self.bins: Mapping[int, int] = samples.BINS
         self.seen = self.voted = 0
         self.counted: dict[Fnode, Vote] = {}
@@ -117,7 +117,7 @@ class MadeCollector:
     def positions(self) -> dict[Fnode, tuple[int, int]]:
         return {}
 
-    def reports(self, used: object) -> tuple[object, ...]:
+    def of_used(self, used: object) -> tuple[object, ...]:
         return ()
 
 

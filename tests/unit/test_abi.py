@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from darc.agent import compiled
+from darc.agent.compiled import AgentSymbol
 from darc.agent.constants import Constants
-from darc.agent.control import Words
+from darc.agent.control import Word
+from darc.agent.fieldnames import ControlField, RecordField, Structure
 from darc.agent.structures import RecordRow
 from darc.code.landmarks import Landmark
 from darc.collectors.losses import Unmeasured
@@ -28,13 +30,6 @@ def test_no_number_stands_for_two_things() -> None:
         assert len(numbers) == len(set(numbers)), name
 
 
-def test_words_that_are_set_by_name_are_words() -> None:
-    fields = compiled.load().fields
-    for name in Words.__annotations__:
-        _, size = fields[f"darc_control.{name}"]
-        assert size in {1, 2, 4, 8, 16}, name
-
-
 def test_constants_are_those_of_the_header() -> None:
     """So that mypy sees a name that the header does not have."""
     assert agent_constants.FILE.read_text() == agent_constants.text(), "tools/agent_constants.py"
@@ -43,13 +38,26 @@ def test_constants_are_those_of_the_header() -> None:
 
 def test_rows_are_those_of_the_compiled_agent() -> None:
     """So that mypy sees a field that there is not."""
-    assert agent_structures.FILE.read_text() == agent_structures.text(), "tools/agent_structures.py"
+    for file, text in agent_structures.MADE.items():
+        assert file.read_text() == text(), "tools/agent_structures.py"
     assert {"slot", "pad_back", "at"} <= RecordRow.__annotations__.keys()
+    assert {*RecordField, *ControlField} < compiled.load().fields.keys()
+
+
+def test_what_of_the_agent_is_asked_for_is_there() -> None:
+    assert set(AgentSymbol) <= compiled.load().symbols.keys()
+
+
+def test_no_attribute_has_a_name_that_the_header_has_not() -> None:
+    with pytest.raises((KeyError, RuntimeError)):
+
+        class _Wrong:
+            thread_kex = Word()
 
 
 def test_a_row_has_what_stands_in_its_fields() -> None:
     blob = compiled.load()
-    raw = blob.pack("darc_record", slot=0x7000, pad_back=1 << 63, open=1, entered=7)
+    raw = blob.pack(Structure.RECORD, slot=0x7000, pad_back=1 << 63, open=1, entered=7)
     row = blob.unpack(RecordRow, raw, at=0x1000)
     assert (row.at, row.slot, row.pad_back, row.open, row.entered) == (
         0x1000,
@@ -59,13 +67,12 @@ def test_a_row_has_what_stands_in_its_fields() -> None:
         7,
     )
     assert blob.unpack(RecordRow, raw[:80], at=0x1000) == row._replace(entered=0)
-    assert {**blob.by_name("darc_record", raw), "at": 0x1000} == row._asdict()
 
 
 def test_what_could_not_be_measured_is_counted_in_words() -> None:
     fields = compiled.load().fields
     for loss in Unmeasured:
-        assert f"darc_control.{loss.value}" in fields, loss
+        assert loss.value in fields, loss
 
 
 def test_what_values_name_is_in_the_header() -> None:

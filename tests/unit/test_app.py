@@ -24,6 +24,8 @@ from darc.debuggee.process import PROCESS
 from darc.debuggee.process_pads import ProcessPads
 from darc.model.errors import DarcError, NotFoundError, TargetError, UsageError
 from darc.model.status import Status
+from darc.session.pauses import Pauses
+from darc.session.session import Session
 from darc.views.exporters.json import to_json
 from kgdb.debuggee import KERNEL
 from tests.unit.assembly import Code
@@ -235,6 +237,43 @@ def test_a_start_that_finds_nothing_leaves_what_was_shown(user: User) -> None:
     assert user.is_clean
 
 
+def test_ctrl_c_as_the_probes_are_laid_down_says_that_it_is_set_up(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is the last of it; over a slow line it takes a while. 'Quit' alone reads as nothing."""
+
+    def interrupted(pauses: Pauses) -> None:
+        del pauses
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Pauses, "begin", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        user.start()
+    assert "it was set up by then: 'continue' goes on, 'darc stop' ends it" in user.said
+    assert user.app.is_busy
+    user.app.stop()
+    assert user.is_clean
+
+
+def test_ctrl_c_before_it_is_set_up_leaves_what_was_shown(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user.start()
+    user.go_on()
+    shown = user.app.snapshot()
+
+    def interrupted(session: Session) -> None:
+        del session
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "install", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        user.start()
+    assert "it was set up" not in user.said
+    assert to_json(user.app.snapshot()) == to_json(shown)
+    assert user.is_clean
+
+
 def test_a_stop_of_the_users_shows_no_probe(user: User) -> None:
     user.start()
     user.go_on(10)
@@ -248,28 +287,28 @@ def test_the_debugger_lets_the_program_go(user: User) -> None:
     user.start()
     user.go_on(10)
     user.target.was_attached = True
-    user.app.on_leave()
+    user.app.observer.on_leave()
     assert user.is_clean
     assert not any("sleep" in note for note in user.app.snapshot().notes)
     assert not user.app.is_busy
     assert user.debuggee.farewells == [False]
-    user.app.on_leave()  # the end of the debugger behind it
+    user.app.observer.on_leave()  # the end of the debugger behind it
     assert user.debuggee.farewells == [False]
 
 
 def test_the_debugger_lets_go_of_a_program_that_runs(user: User) -> None:
     """Nothing can be taken out of it: that is refused, and where it happens all the same, told, at
     once and whenever the user asks for what cannot be."""
-    user.app.check_leaving()
+    user.app.observer.check_leaving()
     user.start()
     user.go_on(10)
     user.target.was_attached = True
-    user.app.check_leaving()
-    user.app.before_continue()
+    user.app.observer.check_leaving()
+    user.app.observer.before_continue()
     user.target.running = True
     with pytest.raises(UsageError, match="type 'interrupt' first"):
-        user.app.check_leaving()
-    user.app.on_leave()
+        user.app.observer.check_leaving()
+    user.app.observer.on_leave()
     asleep = "the program was let go of while it ran: the probes in it sleep; attach to it again"
     assert asleep in user.said
     assert asleep in "".join(user.app.snapshot().notes)
@@ -285,7 +324,7 @@ def test_memory_that_stays_in_a_program_is_told_of(user: User, size: int, is_tol
     foothold = SimpleNamespace(size=size, give_back=lambda: False, close=lambda: None)
     user.app._stay.remains = cast(Any, foothold)
     user.target.was_attached = True
-    user.app.on_leave()
+    user.app.observer.on_leave()
     assert ("up to 13 MiB of its tables stay in the program's memory" in user.said) == is_told
 
 
@@ -296,7 +335,7 @@ def test_memory_that_the_program_does_not_let_go_is_told_of(
     remains = SimpleNamespace(size=size, give_back=lambda: True, close=lambda: None)
     user.app._stay.remains = cast(Any, remains)
     user.target.was_attached = True
-    user.app.on_leave()
+    user.app.observer.on_leave()
     assert ("20 KiB of its memory stay in the program, which has sealed" in user.said) == is_told
     assert user.app._stay.remains is None
 
@@ -304,10 +343,10 @@ def test_memory_that_the_program_does_not_let_go_is_told_of(
 def test_the_program_ends(user: User) -> None:
     user.start()
     user.go_on(10)
-    user.app.before_continue()
+    user.app.observer.before_continue()
     _ = user.said
     user.target.end()
-    user.app.on_exit()
+    user.app.observer.on_exit()
     assert user.app.snapshot().status is Status.ENDED
     assert not user.app.is_busy
     assert user.said
@@ -323,18 +362,18 @@ def test_a_program_that_is_killed_at_a_stop_begins_anew_with_run(
     user.start()
     user.go_on(10)
     _ = user.said
-    assert user.app.may_be_killed()
+    assert user.app.observer.may_be_killed()
     user.target.end()
-    user.app.on_exit()
+    user.app.observer.on_exit()
     assert ("begins anew with the next 'run'" in user.said) == (nature is PROCESS)
     assert user.app.snapshot().status is Status.ENDED
 
 
 def test_the_debugger_loses_the_program(user: User) -> None:
     user.start()
-    user.app.before_continue()
+    user.app.observer.before_continue()
     _ = user.said
-    user.app.on_lost(1)
+    user.app.observer.on_lost(1)
     assert "the debugger has lost process 1, which lives" in user.said
     assert not user.app.is_busy
     assert user.debuggee.farewells == [True]
@@ -346,7 +385,7 @@ def test_a_child_that_is_followed_is_rid_of_copies(user: User) -> None:
     user.start()
     user.debuggee.found.looks.clear()
     journal = user.target.journal
-    user.app.on_child()
+    user.app.observer.on_child()
     assert user.debuggee.found.looks == [False]
     assert user.target.journal is journal
     user.go_on()

@@ -353,7 +353,7 @@ def test_a_call_site_that_is_hit_too_often(assembled: Assemble) -> None:
         bench.machine.call("g")
     limit = 2 * (FREE_HITS + 42 * HITS_PER_CALL)
     assert bench.machine.hits - before <= limit
-    reports = bench.collector.callees.reports(())
+    reports = bench.collector.callees.told.of_used(())
     assert [(site.function, site.callee, site.state) for site in reports] == [
         ("g", "w", SiteState.NOT_POSSIBLE)
     ]

@@ -21,7 +21,7 @@ from darc.analyses.corrections import (
 )
 from darc.analyses.offvotes import Rules
 from darc.analyses.peakprofile import PeakProfile
-from darc.collectors.callees import OTHERS
+from darc.collectors.learnedtargets import OTHERS
 from darc.model.ftree import (
     Cause,
     Cut,

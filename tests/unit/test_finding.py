@@ -114,6 +114,42 @@ def test_few_of_many_symbols_are_demangled(
     assert len(looked_at) <= most
 
 
+OPERATORS = {
+    "operator new(unsigned long)": "_Znwm",
+    "operator new[]": "_Znam",
+    "operator delete [] (void*)": "_ZdaPv",
+    "Op::operator new": "_ZN2OpnwEm",
+    "Op::operator()": "_ZNK2OpclEi",
+    "operator[]": "_ZN2OpixEi",
+    "Op::operator<<": "_ZN2OplsEi",
+    "Op::operator< <int>": "_ZNK2OpltIiEEbT_",
+    "operator->*": "_ZN2OppmEi",
+    "Op::operator,": "_ZN2OpcmEi",
+    "Op::operator int*": "_ZN2OpcvPiEv",
+    "Class<void (*)(int, char)>::operator bool": "_ZNK2ns5ClassIPFvicEEcvbEv",
+    'operator"" _km': "_Zli3_kme",
+    "operator::run": "_ZN8operator3runEv",
+    "operator_table": "operator_table",
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_are_found_by_how_symbols_call_them(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 70,000 symbols none but those with that in them is demangled."""
+    looked_at: list[str] = []
+    match = spelling._match
+
+    def counted(raw: str, *rest: str) -> int | None:
+        looked_at.append(raw)
+        return match(raw, *rest)
+
+    monkeypatch.setattr(spelling, "_match", counted)
+    assert OPERATORS[name] in found(name, *OPERATORS.values(), *LAYERS)
+    assert len(looked_at) <= 8, looked_at
+
+
 def test_a_long_search_tells_how_far_it_is() -> None:
     told: list[str] = []
     named = Named(
@@ -284,7 +320,7 @@ def test_nothing_is_waited_for_in_a_kernel(name: str, told: str) -> None:
     assert not app.is_busy
 
 
-@pytest.mark.parametrize("line", ["walk", "walk vfs_read", "why"])
+@pytest.mark.parametrize("line", ["walk", "walk vfs_read", "why", "catch vfs_read --above 4ms"])
 def test_what_is_for_processes_tells_what_to_type_in_a_kernel(line: str) -> None:
     world = FakeWorld()
     world.start()

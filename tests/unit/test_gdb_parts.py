@@ -14,6 +14,7 @@ import pytest
 
 import darc_gdb
 from darc.target.outcome import Outcome
+from darc.target.ownthread import Turn
 
 PID = os.getpid()
 
@@ -108,7 +109,7 @@ class Files:
         self.files = module.LoadedFiles(callbacks, inferiors)
         self.heard = 0
         self.says = Outcome.STOP
-        self.files.handler = self.hear
+        self.files.tell(self.hear)
 
     def hear(self) -> Outcome:
         self.heard += 1
@@ -150,3 +151,94 @@ def test_files_of_others_are_no_concern(gdb: Gdb) -> None:
     gdb.inferior.pid = 0
     gone.files.changed(None)
     assert (other.heard, gone.heard) == (0, 0)
+
+
+class Part:
+    """One that hears of something: which, in the order in which it did."""
+
+    def __init__(self, told: list[str], **more: Any) -> None:
+        self._told = told
+        vars(self).update(more)
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: self._told.append(name)
+
+
+class Handlers:
+    """Of gdb's events, and of parts that own these breakpoints."""
+
+    def __init__(self, *own: str) -> None:
+        self.told: list[str] = []
+        self.asked: list[bool] = []
+        module = importlib.import_module("darc_gdb.handlers")
+        part = Part(self.told)
+        self.handlers = module.EventHandlers(
+            Turn(),
+            screen=part,
+            inferiors=part,
+            threads=part,
+            deciding=Part(self.told, take_stop=self.take),
+            bell=Part(self.told, owns=lambda _: False, is_owed=lambda event: event.is_owed),
+            breaks=Part(self.told, owns=lambda one: one in own),
+            user_breaks=Part(self.told, hits=part),
+            files=part,
+        )
+
+    def take(self, is_own: bool) -> Outcome:
+        self.asked.append(is_own)
+        return Outcome.CONTINUE if is_own else Outcome.STOP
+
+    def goes_on(self) -> None:
+        """gdb tells that the program does."""
+        events = sys.modules["gdb"].events
+        for registry, handler in self.handlers.all():
+            if registry is events.cont:
+                handler(None)
+
+
+@pytest.fixture
+def events(gdb: Any) -> Any:
+    """Kinds of what gdb tells, of a gdb that tells of no more than it must."""
+    gdb.BreakpointEvent = type("BreakpointEvent", (SimpleNamespace,), {})
+    gdb.SignalEvent = type("SignalEvent", (SimpleNamespace,), {})
+    names = "new_objfile breakpoint_created breakpoint_deleted breakpoint_modified memory_changed"
+    gdb.events = SimpleNamespace(**{name: object() for name in (*names.split(), "cont")})
+    return gdb
+
+
+def test_a_stop_is_darcs_where_nothing_else_has_stopped_the_program(events: Any) -> None:
+    made = Handlers("own", "another")
+    for stop in (
+        events.BreakpointEvent(breakpoints=["own", "another"]),
+        events.BreakpointEvent(breakpoints=["own", "the user's"]),
+        events.SignalEvent(is_owed=True),
+        events.SignalEvent(is_owed=False),
+        SimpleNamespace(),
+    ):
+        made.handlers.take_stop(stop)
+    assert made.asked == [True, False, True, False, False]
+
+
+def test_a_jump_goes_on_unseen_until_the_program_stands_for_the_user(events: Any) -> None:
+    made = Handlers().handlers
+    made.jumps()
+    assert made.is_let_go
+    made.at_prompt()
+    assert not made.is_let_go
+    made.jumps()
+    made.continues()
+    assert not made.is_let_go
+
+
+def test_each_time_that_the_program_goes_on_counts_and_is_told(events: Any) -> None:
+    made = Handlers()
+    made.goes_on()
+    made.goes_on()
+    assert made.handlers.resumed == 2
+    assert made.told == 2 * ["pass_again", "moved", "moved", "went_on", "forget", "went_on"]
+
+
+def test_what_was_set_in_a_program_that_is_gone_is_forgotten(events: Any) -> None:
+    made = Handlers()
+    made.handlers.ended()
+    assert made.told == ["moved", "go_on", "forget", "forget", "forget"]

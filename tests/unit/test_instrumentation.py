@@ -107,8 +107,8 @@ def test_a_decided_indirect_call_needs_room_for_the_targets_on_the_paths(world: 
     agent = Agent()
     agent.max_nodes = 64
     agent.seen[world.indirect.address] = world.at("h"), world.at("g")
-    world.callees.learn(world.root, world.indirect, 0, world.at("h"))
-    g = world.callees.learn(world.root, world.indirect, 1, world.at("g"))
+    world.callees.targets.learn(world.root, world.indirect, 0, world.at("h"))
+    g = world.callees.targets.learn(world.root, world.indirect, 1, world.at("g"))
     world.callees.expand(g)
     timing = timing_of(agent, world)
     timing.apply(Orders((world.root,)))
@@ -131,7 +131,7 @@ def test_where_there_is_no_room_for_all_targets_some_are_told_apart(world: World
         assert agent.rows_of(world.indirect) == [room]
         (route,) = agent.routes[world.indirect.address]
         assert route.lanes >> TARGETS == 1, "all others"
-        assert not world.callees.missed(world.root.function)
+        assert not world.callees.told.missed(world.root.function)
 
 
 def test_what_has_no_room_at_all_is_told_with_what_to_type(world: World) -> None:
@@ -139,5 +139,5 @@ def test_what_has_no_room_at_all_is_told_with_what_to_type(world: World) -> None
     timing = timing_of(agent, world)
     agent.max_nodes = 1 + len(world.root.children)
     timing.apply(Orders((world.root,)))
-    (missed,) = world.callees.missed(world.root.function)
+    (missed,) = world.callees.told.missed(world.root.function)
     assert missed.why == "there was no room left for it, but 'darc start f' has room"

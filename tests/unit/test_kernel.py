@@ -20,7 +20,7 @@ from darc.code.lookup import Lookup
 from darc.code.modules import Module
 from darc.code.patterns import choose, parse_patterns
 from darc.collectors.setmembers import told_of_modules
-from darc.model.errors import FormatError, TargetError, UnsupportedError
+from darc.model.errors import FormatError, NotFoundError, TargetError, UnsupportedError
 from darc.model.ftree import CallKind, CallSite, Cause, Fnode, Function
 from darc.target.target import Target
 from kgdb import tasks
@@ -560,6 +560,16 @@ def test_modules_are_looked_for_when_an_address_among_them_is_met() -> None:
     assert program.names.function_at(start + 4).module == "virtio_blk"
     assert program.is_code(start + 4)
     assert Lookup(kernel(b"\xc3", (module,)), FakeTarget()).find("request") == start
+
+
+def test_a_module_that_is_not_loaded_is_told_with_those_that_are() -> None:
+    """No debugger lists a kernel's: gdb says that there are no shared libraries."""
+    program = with_module()
+    with pytest.raises(NotFoundError) as told:
+        Lookup(program, FakeTarget()).find("null_blk!null_queue_rq")
+    assert str(told.value) == "no loaded file is called null_blk: there are vmlinux, slow"
+    with pytest.raises(NotFoundError, match=r"called slowly \(near names: slow\)$"):
+        Lookup(program, FakeTarget()).find("slowly!request")
 
 
 def with_module() -> KernelProgram:

@@ -56,11 +56,25 @@ class Inferior:
     def is_core(self, process: object) -> bool:
         return False
 
-    def meet(self, process: Any) -> None:
-        self.known = process.GetProcessID()
+    def meet(self, process: Any, watcher: Any) -> None:
+        self.known, self.watcher = process.GetProcessID(), watcher
+
+    def lose(self) -> None:
+        self.known = None
+        if self.watcher is not None:
+            self.watcher.close()
 
     def may_ask(self, may: bool) -> None:
         self.asks.append(may)
+
+
+class Others:
+    """Stop hooks of others, and whether they are free."""
+
+    are_free = False
+
+    def program_ended(self) -> None:
+        self.are_free = True
 
 
 class World:
@@ -76,7 +90,7 @@ class World:
                 lost=lambda pid, why: self.told.append(("lost", pid, why)),
             )
         )
-        self.others = SimpleNamespace(are_free=False)
+        self.others = Others()
         self.life = lifetime.Lifetime(
             self.inferior,
             SimpleNamespace(forget=self.tells("threads")),
@@ -157,13 +171,13 @@ def test_what_fails_in_a_process_that_nobody_traces_is_its_loss(world: World, pi
 def test_files_that_are_new_are_told_of(world: World) -> None:
     """And what fails then lets the program go on."""
     assert world.life.modules_changed() is Outcome.CONTINUE
-    world.life.modules_handler = lambda: Outcome.STOP
+    world.life.tell_of_modules(lambda: Outcome.STOP)
     assert world.life.modules_changed() is Outcome.STOP
 
     def fails() -> Outcome:
         raise ValueError("a mistake")
 
-    world.life.modules_handler = fails
+    world.life.tell_of_modules(fails)
     assert world.life.modules_changed() is Outcome.CONTINUE
     assert world.told == ["a mistake"]
     world.life.executed()

@@ -210,7 +210,7 @@ class Members:
         return {}
 
 
-class Beside:
+class Uninterrupted:
     """A helper that nobody interrupts, while the program runs."""
 
     may_look = True
@@ -243,7 +243,7 @@ class Pads(MemberPads):
         self._to_make = collections.deque(range(1, count))
         self._at_stop = collections.deque()
         self.left_out = {}
-        self._ahead = Beside(made)  # type: ignore[assignment]
+        self._ahead = Uninterrupted(made)  # type: ignore[assignment]
         self._made = made
 
     def make(self, number: int) -> str | None:

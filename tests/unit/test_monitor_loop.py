@@ -4,144 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, cast
 
 import pytest
 
 from darc.app import monitor
 from darc.app.monitor import Monitor
-from darc.collectors.duties import Summons
 from darc.model.errors import TargetError
-from darc.model.parameters import Probes
-from darc.model.snapshot import ProgramFigures, Snapshot
-from darc.model.status import Status
-from darc.session.session import Session
-from darc.target.target import Target
-from darc.views.style import Style
-from tests.debugger import WATCHDOG_SECONDS
-
-BELL = 23
-
-
-class Debuggee:
-    """A process that is asked and sent signals."""
-
-    def __init__(self) -> None:
-        self.sent: list[tuple[int, ...]] = []
-        self.signalled = self.stopped = self.gone = self.deep = self.writes = False
-        self.is_readable_while_it_runs = True
-        self.keeps = False
-        self.knocks = 0
-
-    def is_signalled(self, number: int) -> bool:
-        return self.signalled and number == BELL
-
-    def is_stopped(self) -> bool:
-        return self.stopped
-
-    def writes_on(self, descriptor: int) -> bool:
-        assert descriptor == 2
-        return self.writes
-
-    def is_gone(self) -> bool:
-        return self.gone
-
-    def keeps_interrupt(self) -> bool:
-        return self.keeps
-
-    def waits_deeply(self) -> bool:
-        return self.deep
-
-    def knock(self) -> None:
-        self.knocks += 1
-
-    def send(self, number: int, *thread: int) -> None:
-        self.sent.append((number, *thread))
-
-
-class Collector:
-    """Its bell is a signal."""
-
-    def __init__(self) -> None:
-        self.summons = Summons(BELL)
-
-
-class Analysis:
-    """What the monitor asks of a session, and of a target."""
-
-    def __init__(self) -> None:
-        self.alive = True
-        self.screen = self.account = self.background = self.deadline = self.pauses = self
-        self.has_live_line = True
-        self.interrupts_by_signal = True
-        self.called_off = 0
-        self.rings = self.rings_itself = self.are_out = self.goes_on_unseen = False
-        self.urgent: int | None = None
-        self.collector = Collector()
-        self.cost = ProgramFigures()
-        self.seconds_left: float | None = None
-        self.debuggee = Debuggee()
-        self.beats = self.looks = self.ends = 0
-        self.notes: list[str] = []
-        self.shown: list[str | None] = []
-        self.left: list[str] = []
-        self.generated = 0
-        self.looked: Callable[[], None] = lambda: None
-        self.reached = threading.Event()
-        self.wanted: Callable[[], bool] = lambda: False
-
-    def look(self) -> float:
-        self.looks += 1
-        if self.wanted():
-            self.reached.set()
-        self.looked()
-        return 0.0
-
-    def look_ahead(self) -> float:
-        return 1.0
-
-    def beat(self) -> None:
-        self.beats += 1
-
-    def hurry(self) -> None:
-        self.ends += 1
-
-    def call_off(self) -> None:
-        self.called_off += 1
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def live_snapshot(self) -> Snapshot:
-        return Snapshot("made", Status.PROFILING, Probes.PAD, generated=self.generated)
-
-    def live(self, text: str | None) -> None:
-        self.shown.append(text)
-
-    def leave(self, text: str) -> None:
-        self.left.append(text)
-
-    def run(self, wanted: Callable[[], bool]) -> None:
-        """A monitor at work until that holds."""
-        self.wanted = wanted
-        made = monitor_of(self)
-        try:
-            assert self.reached.wait(WATCHDOG_SECONDS), "never came to that"
-        finally:
-            made.stop()
-        assert not made._thread.is_alive()
-
-    def run_out(self) -> None:
-        """A monitor that ends by itself."""
-        made = monitor_of(self)
-        made._thread.join(WATCHDOG_SECONDS)
-        assert not made._thread.is_alive(), "does not end"
-        made.stop()
-
-
-def monitor_of(analysis: Analysis) -> Monitor:
-    return Monitor(cast(Session, cast(Any, analysis)), cast(Target, cast(Any, analysis)), Style())
+from darc.model.snapshot import ProgramFigures
+from tests.unit.monitored import BELL, Analysis, ended, monitor_of
 
 
 @pytest.fixture
@@ -151,12 +21,7 @@ def analysis() -> Analysis:
 
 @pytest.fixture
 def idle(analysis: Analysis) -> Monitor:
-    """One whose thread has ended: its steps are called here, with a clock of the test's."""
-    analysis.alive = False
-    made = monitor_of(analysis)
-    made._thread.join()
-    analysis.alive = True
-    return made
+    return ended(analysis)
 
 
 def test_it_gives_signs_of_life_as_long_as_it_is_there(analysis: Analysis) -> None:

@@ -21,6 +21,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("tree")
     for name in ("setup.py", "setup.cfg", "pyproject.toml"):
         shutil.copy(ROOT / name, tree)
+    (tree / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "compile.py", tree / "tools")
     built = shutil.ignore_patterns("__pycache__", "agent.bin", "agent.elf", "layout.json", "*.so")
     for name in ("darc", "darc_gdb"):
         shutil.copytree(ROOT / name, tree / name, ignore=built)
@@ -53,6 +55,11 @@ def test_wheel_carries_the_compiled_agent(tree: Path) -> None:
     }
     assert modules <= names
     assert {"darc/agent/agent.bin", "darc/agent/layout.json", "darc/py.typed"} <= names
+    sources = [path for path in (tree / "darc").rglob("*.c") if path.parent.name != "agent"]
+    assert len(sources) >= 4
+    assert {
+        str(path.with_name(f"lib{path.stem}.so").relative_to(tree)) for path in sources
+    } <= names
     assert {
         "darc/debuggee/libwordscan.so",
         "darc/app/libpresses.so",

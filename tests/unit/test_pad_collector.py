@@ -366,7 +366,7 @@ def test_a_program_that_gives_no_more_room(world: World) -> None:
     world.tables.set(short_of=limits.SHORT_OF_RECORDS, may_grow=1)
     world.collector.on_bell()
     assert world.foothold.grown == ["records for 2"]
-    assert world.tables.get("may_grow") == world.tables.short_of == 0
+    assert world.tables.may_grow == world.tables.short_of == 0
     assert world.notes == [
         "no room for more threads or calls, which pass untimed from now on: "
         "its limit of memory is reached"
@@ -381,7 +381,7 @@ def test_where_code_is_in_more_pieces_than_there_is_room_for_f0s_own_is_among_th
     pieces = [range(n << 12, (n << 12) + 256) for n in range(1, limits.MAX_CODE + 51)]
     assert world.tables.set_code(pieces, pieces[f0].start + 7) == 50
     at = world.tables.layout.code
-    raw = world.memory[at : at + 16 * world.tables.get("code_count")]
+    raw = world.memory[at : at + 16 * world.tables.code_count]
     kept = [range(*pair) for pair in struct.iter_unpack("<QQ", raw)]
     assert pieces[f0] in kept
     assert kept == sorted(set(kept) & set(pieces), key=lambda one: one.start)

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from darc.agent import compiled
+from darc.agent.fieldnames import AgentField, ParkedField, Structure
 from darc.debuggee import procfs
 from darc.debuggee.process_pads import ProcessPads
 from darc.pads.backend import BellOutcome
@@ -35,12 +36,16 @@ class World:
         self.target = FakeTarget()
         self.target.map(HOME, bytes(64))
         blob = compiled.load()
-        size = blob.sizes["darc_parked"]
+        size = blob.sizes[Structure.PARKED]
         for number in range(1, threads + 1):
             stack = 0x10000 * number
             words = bytearray(size)
-            for name, value in (("stack", stack + 0x800), ("back", BACK + number), ("rax", 42)):
-                struct.pack_into("<Q", words, blob.offset(f"darc_parked.{name}"), value)
+            for field, value in (
+                (ParkedField.STACK, stack + 0x800),
+                (ParkedField.BACK, BACK + number),
+                (cast(AgentField, "darc_parked.rax"), 42),
+            ):
+                struct.pack_into("<Q", words, blob.offset(field), value)
             self.target.map(stack, bytes(words))
             self.target.add_thread(number, rip=PARKED + 8, rsp=stack)
         self.foothold = cast(Any, SimpleNamespace(symbol=SYMBOLS.__getitem__))

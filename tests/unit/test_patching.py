@@ -321,7 +321,7 @@ def test_code_that_changes_at_a_stop_is_told_and_given_up(world: World) -> None:
     world.patcher.pause()
     world.target.memory.write(CODE, b"\x11" * 8)
     world.patcher.resume()
-    assert [line for line in world.patcher.problems if "0x1000" in line]
+    assert [line for line in world.patcher.take_problems() if "0x1000" in line]
     assert world.patcher.in_use == {2}
     assert world.code() == b"\x11" * 8
     assert world.code(OTHER).startswith(JUMP)

@@ -54,7 +54,9 @@ class Search(PathSearch):
         profile.take(samples.profile(samples.BINS), 2.0, is_searching=False)
         assert profile.choose("2")
         root = Fnode(samples.function("handle"))
-        callees = SimpleNamespace(expand=lambda node: None, missed=lambda function: [])
+        callees = SimpleNamespace(
+            expand=lambda node: None, told=SimpleNamespace(missed=lambda function: [])
+        )
         made = SimpleNamespace(
             kind=kind,
             counting=counts,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from darc.agent import compiled
+from darc.agent.fieldnames import Structure
 from darc.code.architecture import Prologue, Site
 from darc.code.frame_rule import FrameRule
 from darc.code.processor import RETURN, decode
@@ -28,7 +29,7 @@ STACK = 0x7000
 CODE = 0x30000
 CONTROL = 0x50000
 STUBS = pads.Stubs(*(CODE + 0x9000 + 16 * n for n in range(7)))
-ROW = compiled.load().sizes["darc_site"]
+ROW = compiled.load().sizes[Structure.SITE]
 
 
 def pad(size: int = 32) -> pads.Pad:
@@ -248,7 +249,7 @@ def test_the_pad_of_an_earlier_sets_function_is_used_again() -> None:
     assert made.back is not None
     blob = compiled.load()
     kind = blob.constants.MEMBER
-    raw = blob.pack("darc_site", kind=kind, address=CODE, pad_back=origin + made.back)
+    raw = blob.pack(Structure.SITE, kind=kind, address=CODE, pad_back=origin + made.back)
     world.memory.write(row, raw)
     assert world.placing.entered_before(prologue) is None, "it is not known yet"
     world.placing.begin()

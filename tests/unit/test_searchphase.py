@@ -109,8 +109,11 @@ def test_another_peak_may_be_chosen_at_the_same_stop() -> None:
 def test_time_ends_it_with_how_far_it_had_come() -> None:
     made = Made()
     phase = made.searching()
-    made.votes_for(made.root, 3)
+    flush = made.root.children[0]
+    made.votes_for(flush, 3)
+    assert (flush.maxcount, flush.compared_in) == (0, 0)
     follows, is_cut_short = phase.finish_early("the time is up")
+    assert (flush.maxcount, flush.compared_in) == (3, 3), "it is seen in the tree"
     assert made.notes[0].startswith(
         "the time is up: this is what was known by then; level 1 had 3 of 4 calls inside the peak"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from darc.agent import compiled
+from darc.agent.fieldnames import Structure
 from darc.agent.layout import plan, room_for_set
 from darc.agent.memory import AgentMemory
 from darc.collectors.set_collector import MOST_FUNCTIONS
@@ -20,4 +21,4 @@ def test_every_function_has_a_word_in_each_context(functions: int, threads: int)
         blob=blob, base=0, layout=layout, read=lambda _, size: bytes(size), write=lambda _, __: None
     )
     assert tables.members.most >= functions
-    assert layout.room.blocks * blob.sizes["darc_block"] <= 64 << 20
+    assert layout.room.blocks * blob.sizes[Structure.BLOCK] <= 64 << 20

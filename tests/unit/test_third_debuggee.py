@@ -17,16 +17,16 @@ from darc.model.errors import UnsupportedError, UsageError
 from darc.model.status import Status
 from darc.views.style import Style
 from tests.unit.assembly import Code
+from tests.unit.faraway import REMOTE, FarawayDebuggee
 from tests.unit.machine import PLAIN
-from tests.unit.stub import REMOTE, StubDebuggee
 from tests.unit.users import UserOf
 
 
-class User(UserOf[StubDebuggee]):
+class User(UserOf[FarawayDebuggee]):
     """Somebody at a debugger that is connected to the stub."""
 
     def __init__(self, code: Code) -> None:
-        super().__init__(code, lambda machine: StubDebuggee(machine.target, machine.code))
+        super().__init__(code, lambda machine: FarawayDebuggee(machine.target, machine.code))
         self.target.was_attached = True
 
 
@@ -58,21 +58,21 @@ def test_stop_takes_every_probe_out(user: User) -> None:
 def test_it_is_not_let_go_of_while_it_runs(user: User) -> None:
     """Its probes would stay in it."""
     user.start()
-    user.app.before_continue()
+    user.app.observer.before_continue()
     user.target.running = True
     with pytest.raises(
         UsageError, match="the remote program runs, and darc's probes come out only"
     ):
-        user.app.check_leaving()
+        user.app.observer.check_leaving()
 
 
 def test_what_is_left_in_it_is_told(user: User) -> None:
     """The debugger lets it go all the same: it lives, with probes."""
     session = user.start()
-    user.app.before_continue()
+    user.app.observer.before_continue()
     user.target.running = True
     _ = user.said
-    user.app.on_leave()
+    user.app.observer.on_leave()
     why = f"the remote program was let go of while it ran: {REMOTE.left_in}"
     assert user.said == f"darc: {why}\n"
     assert session.ways_out.left_behind == why
@@ -82,7 +82,7 @@ def test_what_is_left_in_it_is_told(user: User) -> None:
 def test_let_go_of_as_it_stands_it_has_none(user: User) -> None:
     session = user.start()
     user.go_on(10)
-    user.app.on_leave()
+    user.app.observer.on_leave()
     assert user.is_clean
     assert session.ways_out.left_behind is None
 
@@ -92,9 +92,9 @@ def test_its_end_is_the_analysis_end(user: User) -> None:
     user.start()
     user.go_on(10)
     _ = user.said
-    assert user.app.may_be_killed()
+    assert user.app.observer.may_be_killed()
     user.target.end()
-    user.app.on_exit()
+    user.app.observer.on_exit()
     assert "begins anew" not in user.said
     assert user.app.snapshot().status is Status.ENDED
 
@@ -103,7 +103,7 @@ def test_its_memory_is_left_alone_while_it_runs(
     user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = user.start()
-    user.app.before_continue()
+    user.app.observer.before_continue()
 
     def read(*_: object) -> bytes:
         raise AssertionError("it runs")
@@ -126,7 +126,7 @@ def test_the_time_limit_knocks(user: User, monkeypatch: pytest.MonkeyPatch) -> N
         watch.stop()
 
 
-@pytest.mark.parametrize("line", ["why", "walk", "walk f"])
+@pytest.mark.parametrize("line", ["why", "walk", "walk f", "catch f --above 2ms"])
 def test_what_looks_while_it_runs_says_why_it_cannot(user: User, line: str) -> None:
     command, _, arguments = line.partition(" ")
     with pytest.raises(UnsupportedError) as error:

@@ -50,7 +50,7 @@ class UserOf(Generic[_Debuggee]):
 
     def go_on(self, calls: int = 400) -> None:
         """'continue': up to a stop, or to one of the user's after so many calls of f."""
-        self.app.before_continue()
+        self.app.observer.before_continue()
         self.machine.stopped = False
         for _ in range(calls):
             self.calls += 1
@@ -58,8 +58,8 @@ class UserOf(Generic[_Debuggee]):
             if self.machine.stopped:
                 break
         else:
-            self.app.before_stop()
-        self.app.on_stop()
+            self.app.observer.before_stop()
+        self.app.observer.on_stop()
 
     def call(self) -> None:
         """One call of main, which calls f."""

@@ -95,6 +95,7 @@ def _catch(app: Actions, parsed: Parsed) -> None:
             partial(Catcher, seconds=above, known=found),
             verb="catches late calls of",
             replaces_finished=True,
+            reads_beside=True,
             next_one="the next late call",
             parts=parts_of(Catching(above, caught=0, missed=0)),
         )

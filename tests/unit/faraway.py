@@ -1,5 +1,6 @@
-"""A third kind of debuggee: a program of another machine, behind a stub that reads its memory only
-while it stands still. It has neither ``/proc`` nor signals, and is no kernel; breakpoints collect.
+"""A third kind of debuggee: a program of another machine, behind a gdbstub that reads its memory
+only while it stands still. It has neither ``/proc`` nor signals, and is no kernel; breakpoints
+collect.
 
 It answers what is abstract and has otherwise what the seam says by itself.
 """
@@ -28,7 +29,7 @@ REMOTE = Nature(
 )
 
 
-class StubDebuggee(Debuggee):
+class FarawayDebuggee(Debuggee):
     """What stub and debugger have stopped."""
 
     nature = REMOTE

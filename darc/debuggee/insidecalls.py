@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 from signal import SIGINT
 
+from darc.agent.fieldnames import ControlField
 from darc.agent.memory import AgentMemory
 from darc.code.system_calls import SystemCall
 from darc.debuggee.handlers import Handler
@@ -17,14 +18,14 @@ _PR_TSC_SIGSEGV = 2
 _SIGNAL_SET = 8  # bytes of a set of signals in the kernel
 
 
-class KernelAnswers:
+class InsideCalls:
     """While all threads stand still; ``tables`` have room for an answer. All raise
     :class:`~darc.model.errors.PadsImpossibleError` where the program can make no system call."""
 
     def __init__(self, tables: AgentMemory, memory: MemoryFile, mappings: Mappings) -> None:
         self._memory = memory
         self._mappings = mappings
-        self._place, self._size = tables.field("handler")
+        self._place, self._size = tables.field(ControlField.HANDLER)
 
     def may_read_clock(self) -> bool:
         """Whether its threads may read the time-stamp counter (prctl(2), PR_GET_TSC)."""

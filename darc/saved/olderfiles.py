@@ -19,6 +19,6 @@ _WITHOUT_ONE = DESCENT
 """That of all other files."""
 
 
-def origin(parts: Iterable[str] = ()) -> str:
+def told_by(parts: Iterable[str] = ()) -> str:
     """The analysis that a file with these parts is of, by the command that begins it."""
     return next((_TOLD_BY[part] for part in parts if part in _TOLD_BY), _WITHOUT_ONE)
