@@ -16,6 +16,7 @@ from darc.agent import compiled
 from darc.agent.contexts import ThreadContexts
 from darc.agent.layout import plan, room_for
 from darc.agent.memory import AgentMemory
+from darc.collectors.callees import SiteRules
 from darc.collectors.collector import Assignment
 from darc.collectors.losses import WRITTEN_OVER, loss_text, vanished_pads
 from darc.collectors.pad_collector import PadCollector
@@ -89,7 +90,7 @@ class Foothold:
         return self.refuses
 
 
-class Installer:
+class Installer(SiteRules):
     """What is patched; ``tables`` belong to it."""
 
     def __init__(self, tables: AgentMemory) -> None:
