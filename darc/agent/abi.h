@@ -12,11 +12,12 @@
 #define DARC_ABI_H
 
 typedef unsigned char u8;
+typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 51
+#define DARC_ABI_VERSION 52
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -150,6 +151,7 @@ enum darc_site_kind {
     DARC_RDLOCK_BY_CLOCK = 28,
     DARC_SHOW = 4,   /* entry of __cxa_begin_catch: frames that live are taken up again */
     DARC_MEMBER = 23, /* entry of a function of a set, whose number is route_first */
+    DARC_PASSED = 32, /* of f0's, or one of these, of an earlier analysis: what leads there still just passes */
 };
 
 /* What the signal of the bell carries (sigqueue(3)): it is darc's own, and not for the program. */
@@ -399,8 +401,9 @@ struct darc_site {
     /* For whoever cleans up after a debugger that died. */
     u64 address;
     u8 original[16];
-    u32 length;
-    u32 patched;
+    u16 length;
+    u16 patched;
+    u32 lead;     /* its pad, as seen from its address; 0: nothing leads there from one */
     u64 overflow; /* calls of targets for which there was no room, roughly */
 };
 

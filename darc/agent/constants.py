@@ -98,6 +98,7 @@ class Constants:
     NEVER: int
     NO_PARENT: int
     OTHERS: int
+    PASSED: int
     PASSES: int
     PROBE_LIMIT: int
     PROFILE: int

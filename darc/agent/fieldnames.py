@@ -356,6 +356,7 @@ class SiteField(AgentField):
     INDIRECT = "darc_site.indirect"
     KIND = "darc_site.kind"
     LANDINGS = "darc_site.landings"
+    LEAD = "darc_site.lead"
     LENGTH = "darc_site.length"
     ORIGINAL = "darc_site.original"
     OVERFLOW = "darc_site.overflow"

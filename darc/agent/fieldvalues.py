@@ -220,6 +220,7 @@ class SiteWords(TypedDict, total=False):
     indirect: int
     kind: int
     landings: int
+    lead: int
     length: int
     overflow: int
     pad_back: int

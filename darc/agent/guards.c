@@ -76,6 +76,8 @@ static void watch_end(control *ctl, u64 slot)
 static COLD u64 guard(control *ctl, const site *s, u64 slot, const u64 *first_argument, u64 frame)
 {
     u64 rings = 0;
+    if (s->kind == DARC_PASSED)
+        return 0;
     struct entered entered = {first_argument[0], first_argument[SECOND], first_argument[THIRD], slot, frame, s->kind, 12, 0};
     if (s->kind == DARC_HIDE)
         hide(ctl, slot);

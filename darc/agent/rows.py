@@ -61,6 +61,17 @@ class PatchedSite:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """What stands, or stood, in the program's code and leads to a pad."""
+
+    index: int
+    address: int
+    length: int
+    """Bytes."""
+    pad: int
+
+
+@dataclass(frozen=True)
 class Stale:
     """Something in a context that looks as if a longjmp had left it behind."""
 

@@ -11,7 +11,7 @@ from darc.agent.damage import guarded
 from darc.agent.fieldnames import SiteField, Structure
 from darc.agent.fieldvalues import SiteValues, SiteWords
 from darc.agent.layout import words
-from darc.agent.rows import Node, PatchedSite, Route
+from darc.agent.rows import Lead, Node, PatchedSite, Route
 from darc.agent.structures import SiteRow
 from darc.model.errors import TargetError
 from darc.target.memory import Read, Write
@@ -71,6 +71,16 @@ class Sites:
             else:
                 self._write(self.address(index), bytes(size))
 
+    def pass_by_entries(self) -> None:
+        """Those of earlier analyses are none any more: what leads to their pads still, or once
+        more, just passes."""
+        entries = (self._blob.constants.F0, self._blob.constants.MEMBER)
+        for lead in self.leads():
+            raw = self._read(self.address(lead.index), self._blob.sizes[Structure.SITE])
+            site = self._blob.unpack(SiteRow, raw)
+            if site.kind in entries and site.landings:
+                self.set(lead.index, kind=self._blob.constants.PASSED)
+
     def move_records(self, records: int, mask: int) -> None:
         """Tells those that are in use where the table of records is now, and its mask."""
         for index in range(self._control.layout.room.sites):
@@ -117,6 +127,26 @@ class Sites:
                 original = row[offset : offset + site.length]
                 found.append(PatchedSite(index, site.kind, site.address, original))
         return found
+
+    def leads(self) -> list[Lead]:
+        """What was ever written into the program's code for a site that is there still."""
+        size, count = self._blob.sizes[Structure.SITE], self._control.layout.room.sites
+        raw = self._read(self.address(0), size * count)
+        offset, _ = self._blob.fields[SiteField.LEAD]
+        found = []
+        for index, (lead,) in enumerate(
+            struct.iter_unpack(f"<{offset}xi{size - offset - 4}x", raw)
+        ):
+            if lead:
+                site = self._blob.unpack(SiteRow, raw[index * size : (index + 1) * size])
+                found.append(Lead(index, site.address, site.length, site.address + lead))
+        return found
+
+    def awaited(self) -> frozenset[int]:
+        """The pads whose jumps may come back, by what the table says: the program has written over
+        them, and may write back what it had found there."""
+        patched = {site.index for site in self.patched()}
+        return frozenset(lead.pad for lead in self.leads() if lead.index in patched)
 
     def learned(self, index: int) -> tuple[int, ...]:
         """The callees that an indirect site has had, in the order of their first calls."""

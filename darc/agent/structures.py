@@ -302,6 +302,7 @@ class SiteRow(NamedTuple):
     address: int
     length: int
     patched: int
+    lead: int
     overflow: int
     at: int = 0
     """Where it is, of one that is told by that."""

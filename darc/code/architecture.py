@@ -197,6 +197,7 @@ class CodeReader(Protocol[Own]):
     """Bytes of the shortest jump."""
     SHORT_REACH: range
     """How far that leads, in bytes from its end."""
+    HOOK_LENGTH: int
     LONGEST_JUMP: int
     """Bytes of a direct one."""
     LONGEST_INSTRUCTION: int
@@ -329,6 +330,10 @@ class CodeReader(Protocol[Own]):
 
     def is_relative(self, instruction: Own) -> bool:
         """Whether its operand in memory is named by the distance from it: the file's own data."""
+
+    def is_hook(self, code: bytes) -> bool:
+        """Whether ``code``, of ``HOOK_LENGTH`` bytes, or less at the end of what is there, leads
+        away at once, as what libraries of hooks write over functions does."""
 
     def goes_on(self, instruction: Own) -> bool:
         """Whether the one behind it is always executed next."""

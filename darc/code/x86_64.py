@@ -38,9 +38,11 @@ from darc.code.x86_64_relocations import RELOCATIONS as RELOCATIONS
 from darc.code.x86_64_return_slot import is_looked_at as is_looked_at
 from darc.code.x86_64_scans import CALL_THROUGH as CALL_THROUGH
 from darc.code.x86_64_scans import EXCEPTION_RETURN as EXCEPTION_RETURN
+from darc.code.x86_64_scans import HOOK_LENGTH as HOOK_LENGTH
 from darc.code.x86_64_scans import SANDBOX_CALL as SANDBOX_CALL
 from darc.code.x86_64_scans import STACK_CHECK as STACK_CHECK
 from darc.code.x86_64_scans import ends_in_call_through as ends_in_call_through
+from darc.code.x86_64_scans import is_hook as is_hook
 from darc.code.x86_64_scans import led_through as led_through
 from darc.code.x86_64_scans import led_to as led_to
 from darc.code.x86_64_scans import pointed_to as pointed_to

@@ -68,3 +68,23 @@ CALL_THROUGH = 6  # bytes
 def ends_in_call_through(code: bytes) -> bool:
     """See :meth:`~darc.code.architecture.CodeReader.ends_in_call_through`."""
     return code[:2] == b"\xff\x15" or (code[4] == 0xFF and 0xD0 <= code[5] <= 0xD7)
+
+
+HOOK_LENGTH = 14
+"""Bytes of the longest."""
+
+_HOOK = re.compile(
+    rb"(?:\xf3\x0f\x1e\xfa)?"  # endbr64, which some leave where it is
+    rb"(?:[\xe9\xeb]"  # jmp, near or short
+    rb"|\xff\x25"  # jmp *distance(%rip)
+    # movabs $where, %reg; then jmp *%reg, or push %reg and ret
+    rb"|[\x48\x49][\xb8-\xbf].{8}\x41?(?:\xff[\xe0-\xe7]|[\x50-\x57]\xc3)"
+    rb"|\x68.{4}(?:\xc3|\xc7\x44\x24\x04))",  # push $where; ret, or its upper half behind it
+    re.DOTALL,
+)
+
+
+def is_hook(code: bytes) -> bool:
+    """Whether ``code``, of :data:`HOOK_LENGTH` bytes, or less at the end of what is there, leads
+    away at once, as funchook's, subhook's, Detours' and MinHook's do (their sources)."""
+    return _HOOK.match(code) is not None

@@ -118,9 +118,16 @@ class Losses:
         return [loss_text(count, self._texts[loss]) for loss, count in counts.items() if count]
 
 
+WRITTEN_OVER = (
+    "the {} has written over them, as whoever hooks functions does; what they lead to stays in its "
+    "memory, as they may be written back"
+)
+"""Why jumps to elsewhere are in the place of darc's, in what is called so."""
+
+
 def vanished_pads(functions: Sequence[str], why: str) -> list[str]:
-    """What is told where the program's own code was back in these functions, as
-    :attr:`darc.pads.patching.Patcher.vanished` are."""
+    """What is told where darc's jumps were no more in these functions, as
+    :attr:`darc.pads.patching.Patcher.vanished` are, or ``written_over``, and ``why``."""
     if not functions:
         return []
     first, more = functions[0], len(functions) - 1

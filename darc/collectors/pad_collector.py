@@ -22,7 +22,7 @@ from darc.collectors.faulthandlers import FaultHandlers
 from darc.collectors.footing import Footing
 from darc.collectors.instrumentation import Instrumentation
 from darc.collectors.keptreader import KeptReader
-from darc.collectors.losses import LOSSES, Losses, Unmeasured, vanished_pads
+from darc.collectors.losses import LOSSES, WRITTEN_OVER, Losses, Unmeasured, vanished_pads
 from darc.collectors.padcount import PadCounting
 from darc.collectors.padstops import PadStops
 from darc.collectors.settling import Settling
@@ -400,8 +400,11 @@ class PadCollector(Collector):
     def warnings(self) -> list[str]:
         if not self._is_set_up:
             return []
-        vanished = list(self.installer.patcher.vanished)
-        return vanished_pads(vanished, self._debuggee.nature.puts_back)
+        patcher, nature = self.installer.patcher, self._debuggee.nature
+        return [
+            *vanished_pads(list(patcher.vanished), nature.puts_back),
+            *vanished_pads(list(patcher.written_over), WRITTEN_OVER.format(nature.noun)),
+        ]
 
 
 def _is_watched(debuggee: Debuggee, program: Program, entry: int) -> bool:

@@ -25,6 +25,7 @@ from darc.debuggee.procfs import MemoryFile, regions
 from darc.debuggee.references import (
     SEARCHED,
     OwnPlaces,
+    Wanted,
     extents,
     references,
     restore_copies,
@@ -35,6 +36,7 @@ from darc.debuggee.wordscan import own_pages
 from darc.model.errors import DarcError, TargetError, UnsupportedError
 from darc.pads import returns
 from darc.pads.foothold import MARK
+from darc.pads.restoring import still_hooked
 from darc.pads.returns import ReturnLandings, own_back
 from darc.target.memory import Read
 from darc.target.target import Region, Target
@@ -169,7 +171,10 @@ def references_of(
         memory,
         pid,
         besides=[*known, *own_places(memory, regions(pid)).tables, *landings],
-        areas=[*(area for agent in agents for area in agent.areas), *landings],
+        wanted=Wanted(
+            [*(area for agent in agents for area in agent.areas), *landings],
+            [lead for agent in agents for lead in agent.tables.sites.leads()],
+        ),
         is_inside=lambda pc: any(agent.is_inside(pc) for agent in agents),
         left_over=FrameHoles(program, memory, own),
         most=most,
@@ -177,6 +182,8 @@ def references_of(
     told = dict[int, frozenset[int] | None]()
     for one in agents:
         inside = None if found is None else frozenset(filter(one.is_inside, found))
+        if inside is not None and still_hooked(target, one.tables.sites):
+            inside |= one.tables.sites.awaited()
         told[one.tables.control] = with_called(inside, one.landings)
     return told
 
@@ -300,7 +307,7 @@ def give_back_noted(
                     memory,
                     pid,
                     besides=noted,
-                    areas=[place],
+                    wanted=Wanted([place]),
                     is_inside=place.__contains__,
                     left_over=FrameHoles(program, memory, []),
                     most=SEARCHED,

@@ -32,7 +32,10 @@ PROCESS = Nature(
     begins_anew=True,
     left_in="the probes in it sleep; attach to it again and type 'darc stop' to take them out",
     why_unread="",
-    puts_back="the program has read that code anew (MADV_DONTNEED), or put its own bytes back",
+    puts_back=(
+        "the program has read that code anew (MADV_DONTNEED) or put its own bytes back, or the "
+        "debugger has shown a copy of it (gdb's 'restart' of a checkpoint)"
+    ),
 )
 
 

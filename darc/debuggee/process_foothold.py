@@ -55,6 +55,7 @@ from darc.debuggee.procfs import (
 )
 from darc.debuggee.references import (
     SEARCHED,
+    Wanted,
     extents,
     interrupted,
     references,
@@ -67,6 +68,7 @@ from darc.pads import processor as pads
 from darc.pads import returns
 from darc.pads.areas import Area, Placed
 from darc.pads.foothold import Foothold, ThreadKey
+from darc.pads.restoring import still_hooked
 from darc.pads.returns import Replaced, ReturnLandings
 from darc.target.memory import PAGE, Read, Write
 from darc.target.target import Target
@@ -252,8 +254,7 @@ class ProcessFoothold(Foothold):
         why, room = _NO_MORE, max(room_for_threads(threads), 2 * now)
         while room > now:
             need = contexts_size(self._blob, size, room)
-            # Claims are spread by a hash: of a large table its front would serve few of them.
-            soon = need if need <= SOON_USED else 0
+            soon = need if need <= SOON_USED else 0  # spread by a hash: a front would serve few
             base = self._map_tables(need, max(room * _TOUCHED_PER_CONTEXT, soon), soon)
             if not isinstance(base, Refusal):
                 self.tables.contexts.add(base, room)
@@ -268,7 +269,7 @@ class ProcessFoothold(Foothold):
             return _NO_MORE
         before = tables.mappings
         size = sum(records_size(self._blob, room))
-        base = self._map_tables(size, size, min(size, SOON_USED))
+        base = self._map_tables(size, size, soon=min(size, SOON_USED))
         if isinstance(base, Refusal):
             return base.why
         tables.records.use(base, room)
@@ -277,8 +278,7 @@ class ProcessFoothold(Foothold):
         return None
 
     def _map_tables(self, size: int, touched: int, soon: int) -> int | Refusal:
-        """Memory for more tables, all zero: so many bytes, of which so many are going to be
-        touched, and the first ones soon."""
+        """Memory for more tables, all zero, so much of it to be ``touched``, its front ``soon``."""
         why = limits.problem(self.identity, limits.Need(size, size, touched))
         if why is not None:
             return Refusal(why)
@@ -286,8 +286,7 @@ class ProcessFoothold(Foothold):
             base = self._mappings.map_tables(size)
         except PadsImpossibleError as error:
             return Refusal(str(error))
-        if soon:
-            self._mappings.populate(range(base, base + soon))
+        self._mappings.populate(range(base, base + soon))
         return base
 
     def _undo(self) -> None:
@@ -313,7 +312,7 @@ class ProcessFoothold(Foothold):
                 return False
             self.retire()
             may_call = not self._mappings.is_boxed and not self._target.dispatches
-            if not may_call or self.tables.sites.any_patched:
+            if not may_call or still_hooked(self._target, self.tables.sites):
                 return False
             others = self._others()
             agents = [self._as_left(), *(others or [])]
@@ -366,10 +365,12 @@ class ProcessFoothold(Foothold):
                 self.memory,
                 self.identity,
                 besides=own,
-                areas=areas,
+                wanted=Wanted(areas, self.tables.sites.leads()),
                 is_inside=self.is_inside,
                 left_over=FrameHoles(self._program, self.memory, self.landings),
             )
+        if found is not None and still_hooked(self._target, self.tables.sites):
+            found |= self.tables.sites.awaited()
         return with_called(found, self.landings)
 
     def interrupted(self) -> dict[int, int]:

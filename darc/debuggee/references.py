@@ -1,4 +1,4 @@
-"""What of a process may still come to its pads: threads, stacks, and copies of stacks."""
+"""What of a process may still come to its pads: threads, stacks, and copies of stacks and jumps."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from darc.agent.rows import Lead
 from darc.code.processor import FRAME_POINTER, STACK_POINTER, THREAD_POINTER
 from darc.debuggee import procfs, stackcopies
 from darc.debuggee.frameholes import FrameHoles
@@ -23,6 +24,9 @@ _One = TypeVar("_One")
 
 _SHARED = ("/dev/zero", "/memfd:", "/dev/shm/", "/SYSV")
 """How ``/proc/PID/maps`` calls memory that is shared, and no file's."""
+
+_KERNELS = ("[vdso]", "[vsyscall]", "[uprobes]")
+"""How it calls what the kernel has put there."""
 
 _FARTHEST = 8 << 20
 """Bytes from a signal's frame to where the stack was: the usual limit of a stack."""
@@ -91,6 +95,30 @@ def _parts_of(
     return _Parts(dead, private, shared)
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What is looked for."""
+
+    areas: Sequence[range]
+    """Where agents, pads and landings are: words that lead there;"""
+    leads: Sequence[Lead] = ()
+    """copies of these, wherever they begin; and in code that is no file's, what leads to the same
+    pads (see :class:`~darc.debuggee.wordscan.WordScan`)."""
+
+
+def _code_of(pid: int, mapped: Iterable[Region], besides: Sequence[range]) -> Iterator[range]:
+    """What of a process's executable memory it has made itself, or written to: compilers put code
+    there, and whoever hooks functions copies of their first instructions, moved to where they
+    are."""
+    for region in mapped:
+        is_shared = "p" not in region.permissions
+        if "x" not in region.permissions or region.path.startswith(_KERNELS):
+            continue
+        if region.end - region.start <= stackcopies.LARGEST and _may_have_stacks(region):
+            parts = without(range(region.start, region.end), besides)
+            yield from own_pages(pid, parts, shared=is_shared)
+
+
 def _left_there(
     target: Target, one: _Stack, left_over: FrameHoles, places: Sequence[int]
 ) -> Iterator[int]:
@@ -101,32 +129,47 @@ def _left_there(
         yield from places[first:end]
 
 
+def _forget_left_over(
+    target: Target,
+    left_over: FrameHoles,
+    *,
+    mapped: Sequence[Region],
+    standing: Mapping[int, Sequence[_Stack]],
+    leading: dict[int, int],
+) -> None:
+    """Of the places that are ``leading`` to pads those go that frames on stacks have left over."""
+    places = sorted(leading)
+    for one in itertools.islice(_leading(mapped, standing, places), _MOST_UNWOUND):
+        for place in _left_there(target, one, left_over, places):
+            leading.pop(place, None)
+
+
 def references(
     target: Target,
     memory: MemoryFile,
     pid: int,
     *,
     besides: Sequence[range],
-    areas: Sequence[range],
+    wanted: Wanted,
     is_inside: Callable[[int], bool],
     left_over: FrameHoles,
     most: int | None = SEARCHED,
 ) -> frozenset[int] | None:
-    """Where in an agent or a pad of the ``areas`` a thread stands, or may come back to: a word
+    """Where in an agent or a pad of what is ``wanted`` a thread stands, or may come back to: a word
     leads there from a stack, or from memory where the stack of a coroutine may be, but for darc's
-    own (``besides``) and what is ``left_over``. Words that lead to landings may be anywhere: those
-    stay. ``None``: there is more memory than the ``most`` bytes that are looked through."""
+    own (``besides``) and what is ``left_over``; or a copy of what leads there from the program's
+    code, which may be written back. Words that lead to landings may be anywhere: those stay.
+    ``None``: there is more memory than the ``most`` bytes that are looked through."""
     stacks = list(_stacks_of(target, pid))
     found = {one.pc for one in stacks if is_inside(one.pc)}
     leading: dict[int, int] = {}
-    all_mapped = regions(pid)
-    left_over.look(all_mapped)
+    left_over.look(all_mapped := regions(pid))
     mapped = [one for one in all_mapped if "w" in one.permissions and _may_have_stacks(one)]
     standing = _by_region(mapped, [(one.pointer, one) for one in stacks])
     parts = _parts_of(mapped, standing, besides)
     if parts is None:
         return None
-    searched, scan = 0, WordScan(areas)
+    searched, scan = 0, WordScan(wanted.areas, wanted.leads)
     for part, is_dead in parts.touched(pid):
         searched += len(part)
         if most is not None and searched > most:
@@ -135,10 +178,11 @@ def references(
         # handler: elsewhere two bytes of a compressor's tables look like them by the thousand.
         words = saved_counters(memory, part) if is_dead else scan.words(memory, part)
         leading.update((at, word) for at, word in words if is_inside(word))
-    places = sorted(leading)
-    for one in itertools.islice(_leading(mapped, standing, places), _MOST_UNWOUND):
-        for place in _left_there(target, one, left_over, places):
-            leading.pop(place, None)
+    code = list(_code_of(pid, all_mapped, [*besides, *wanted.areas]))
+    if most is not None and searched + sum(map(len, code)) > most:
+        return None
+    found.update(pad for part in code for _, pad in scan.jumps(memory, part) if is_inside(pad))
+    _forget_left_over(target, left_over, mapped=mapped, standing=standing, leading=leading)
     return frozenset({*found, *leading.values()})
 
 

@@ -7,6 +7,7 @@
  */
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define BLOCK_BITS 16
 
@@ -38,6 +39,47 @@ size_t wordscan(const uint64_t *words, size_t count, const struct cluster *clust
         if (is_wanted(words[i], clusters, number))
             found[noted++] = (uint32_t)i;
     *next = i;
+    return noted;
+}
+
+#define EACH_BYTE 0x0101010101010101u
+
+/* Marks the bytes of a word that are 0, by the highest bit of each; perhaps others above them, too. */
+static uint64_t zero_bytes(uint64_t word)
+{
+    return (word - EACH_BYTE) & ~word & EACH_BYTE << 7;
+}
+
+static uint64_t word_at(const uint8_t *bytes)
+{
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    return word;
+}
+
+/* The number of the first byte that is marked. */
+static size_t first_of(uint64_t marked)
+{
+    return (size_t)__builtin_ctzll(marked) / 8;
+}
+
+#define TELLING 5               /* of a word's bytes the one that tells most addresses from other numbers */
+
+/* The same of words that may begin at any byte, as in code, and have the byte telling there: counted are bytes. Behind the
+ * buffer are as many readable bytes as a word and a half have. */
+size_t oddscan(const uint8_t *bytes, size_t size, const struct cluster *clusters, size_t number, uint8_t telling,
+               uint32_t *found, size_t room, size_t *next)
+{
+    size_t noted = 0, i = *next;
+    for (; i < size && noted + 8 <= room; i += 8) {
+        uint64_t marked = zero_bytes(word_at(bytes + i + TELLING) ^ EACH_BYTE * telling);
+        for (; marked; marked &= marked - 1) {
+            size_t at = i + first_of(marked);
+            if (at + sizeof(uint64_t) <= size && is_wanted(word_at(bytes + at), clusters, number))
+                found[noted++] = (uint32_t)at;
+        }
+    }
+    *next = i < size ? i : size;
     return noted;
 }
 
@@ -81,5 +123,48 @@ size_t ownpages(const uint64_t *entries, size_t count, uint32_t *bounds, int sha
     }
     if (noted & 1)
         bounds[noted++] = (uint32_t)count;
+    return noted;
+}
+
+#define CALL 0xe8               /* the first byte of a direct call; that of a jump is the next number */
+#define TWO_BYTES 0x0f          /* that of instructions whose second byte tells what they are, */
+#define CONDITIONAL 0x80        /* and what the upper half of that is of a jump under a condition */
+#define DISTANCE sizeof(uint32_t)
+
+/* Where the distance of a jump or a call begins whose first byte this is; 0: it is none. */
+static size_t distance_at(const uint8_t *bytes, size_t at)
+{
+    if ((bytes[at] & 0xfe) == CALL)
+        return at + 1;
+    return bytes[at] == TWO_BYTES && (bytes[at + 1] & 0xf0) == CONDITIONAL ? at + 2 : 0;
+}
+
+/* Direct jumps and calls anywhere in a buffer (SDM 2A: e8, e9, 0f 8x, and the distance from behind them as the last
+ * four bytes): notes where their distances are, as wordscan does, where the lower 16 bits of what they come to are
+ * among wanted, which has a bit for each of these. What they come to is the distance itself, and jumps under a condition
+ * are passed over; or, where address is not 0, that of the first byte, the place that they lead to. Behind the buffer
+ * are as many readable bytes as a jump has. */
+size_t jumpscan(const uint8_t *bytes, size_t size, uint64_t address, const uint8_t *wanted, uint32_t *found,
+                size_t room, size_t *next)
+{
+    size_t noted = 0, i = *next;
+    for (; i < size && noted + 8 <= room; i += 8) {
+        uint64_t word = word_at(bytes + i);
+        uint64_t marked = zero_bytes((word & ~EACH_BYTE) ^ EACH_BYTE * CALL);
+        if (address)
+            marked |= zero_bytes(word ^ EACH_BYTE * TWO_BYTES);
+        for (; marked; marked &= marked - 1) {
+            size_t at = distance_at(bytes, i + first_of(marked));
+            if (!at || at + DISTANCE > size)
+                continue;
+            uint32_t key = 0;
+            memcpy(&key, bytes + at, DISTANCE);
+            if (address)
+                key += (uint32_t)(address + at + DISTANCE);
+            if (wanted[(key & 0xffff) >> 3] >> (key & 7) & 1)
+                found[noted++] = (uint32_t)at;
+        }
+    }
+    *next = i < size ? i : size;
     return noted;
 }

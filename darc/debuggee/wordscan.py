@@ -1,5 +1,5 @@
 """Looks for words that lead into given ranges, in a program's memory, as fast as that can be read,
-and for the pages that may have such words.
+for copies of darc's jumps, and for the pages that may have such.
 
 ``libwordscan.so`` is made of ``wordscan.c`` when the package is built.
 """
@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import FileIO
 from pathlib import Path
 
+from darc.agent.rows import Lead
+from darc.code.processor import LONGEST_JUMP, PATCH_LENGTH
 from darc.debuggee.procfs import MemoryFile, why
 from darc.model.errors import TargetError
 from darc.target import living
@@ -26,6 +28,22 @@ _CHUNK = 1 << 18
 """Bytes that are read at a time: they are looked through while the processor has them near."""
 
 _ROOM = 4096
+
+_CARRIED = 8
+"""Bytes of the chunk before that are looked at once more: what leads somewhere may begin there."""
+
+_DISTANCE = 4
+"""Bytes of a direct jump's or call's distance, which are its last ones."""
+
+_DISTANCES = (1 << 8 * _DISTANCE) - 1
+_TELLING = 40
+"""Bits of an address below those that tell it from most other numbers."""
+
+_BEHIND = 16
+"""Bytes behind what is in the buffer that may be read, and mean nothing."""
+
+_SIGN = 1 << 8 * _DISTANCE - 1
+_KEYS = 1 << 16
 
 _AROUND_SAVED = 24
 """Bytes before and behind a saved program counter by which it is told."""
@@ -56,6 +74,16 @@ def _library() -> ctypes.CDLL:
     library.wordscan.restype = ctypes.c_size_t
     library.wordscan.argtypes = (
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(_Cluster), ctypes.c_size_t),
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
+    )
+    library.oddscan.restype = ctypes.c_size_t
+    library.oddscan.argtypes = (
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(_Cluster), ctypes.c_size_t),
+        *(ctypes.c_uint8, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
+    )
+    library.jumpscan.restype = ctypes.c_size_t
+    library.jumpscan.argtypes = (
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_char_p),
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
     )
     library.savedscan.restype = ctypes.c_size_t
@@ -151,9 +179,11 @@ def is_saved_register(memory: MemoryFile, place: int, code: Sequence[range]) -> 
 
 class WordScan:
     """Looks for words that lead into one of ``wanted``, ranges of addresses in bytes, or close to
-    it: what is found is to be looked at again."""
+    it: what is found is to be looked at again. Besides for copies of what darc has written into the
+    program's code, which ``leads`` to pads: whoever hooks functions saves their first bytes, and
+    writes them back one day."""
 
-    def __init__(self, wanted: Sequence[range]) -> None:
+    def __init__(self, wanted: Sequence[range], leads: Iterable[Lead] = ()) -> None:
         groups: list[list[range]] = []
         for one in sorted(wanted, key=lambda one: one.start):
             if not len(one):
@@ -164,36 +194,114 @@ class WordScan:
                 groups.append([one])
         self._clusters = (_Cluster * max(len(groups), 1))(*map(_cluster, groups))
         self._number = len(groups)
-        self._buffer = ctypes.create_string_buffer(_CHUNK)
+        self._distances = {
+            (lead.pad - behind) & _DISTANCES: lead.pad
+            for lead in leads
+            # A jump may have nops behind it, a call prefixes before it.
+            for behind in (lead.address + PATCH_LENGTH, lead.address + lead.length)
+        }
+        self._pads = frozenset(self._distances.values())
+        self._by_distance, self._by_pad = _keys(self._distances), _keys(self._pads)
+        ends = [one.start for one in wanted] + [one.stop - 1 for one in wanted]
+        self._telling = {end >> _TELLING & 0xFF for end in ends}
+        self._buffer = ctypes.create_string_buffer(_CARRIED + _CHUNK + _BEHIND)
         self._found = (ctypes.c_uint32 * _ROOM)()
 
     def words(
         self, memory: MemoryFile, part: range, *, passes_over: bool = False
     ) -> Iterator[tuple[int, int]]:
         """Where in ``part`` of the memory, whose bounds are multiples of 8, such aligned words are,
-        and which. ``passes_over`` what cannot be read, or raises TargetError there: what the
+        and which; and where such copies have their distances, wherever they begin, and to which
+        pad they lead. ``passes_over`` what cannot be read, or raises TargetError there: what the
         program alone may read can lead anywhere."""
+        for at, size, carried in self._chunks(memory, part, passes_over=passes_over):
+            yield from ((at + place, word) for place, word in self._in_buffer(size))
+            for place, distance in self._jumps(size, carried, 0, self._by_distance):
+                if distance in self._distances:
+                    yield at + place, self._distances[distance]
+
+    def jumps(self, memory: MemoryFile, part: range) -> Iterator[tuple[int, int]]:
+        """The same in memory with code, which may have been moved there: where direct jumps and
+        calls have their distances that lead to one of these pads from where they are, and such
+        words, wherever they begin. What cannot be read is passed over: nobody writes there what a
+        hook is to call."""
+        for at, size, carried in self._chunks(memory, part, passes_over=True):
+            yield from ((at + place, word) for place, word in self._odd_words(size, carried))
+            for place, distance in self._jumps(size, carried, at, self._by_pad):
+                behind = at + place + _DISTANCE
+                pad = behind + (distance ^ _SIGN) - _SIGN
+                if pad in self._pads:
+                    yield at + place, pad
+
+    def _chunks(
+        self, memory: MemoryFile, part: range, *, passes_over: bool
+    ) -> Iterator[tuple[int, int, int]]:
+        """Reads ``part`` into the buffer, behind what is carried over: the address and the size of
+        each piece, and how many bytes of what is before it are in the buffer."""
+        carried, view = 0, memoryview(self._buffer).cast("B")
         for at in range(part.start, part.stop, _CHUNK):
             size = min(_CHUNK, part.stop - at)
             try:
-                memory.read_into(at, memoryview(self._buffer)[:size])
+                memory.read_into(at, view[_CARRIED : _CARRIED + size])
             except TargetError:
                 if not passes_over:
                     raise
+                carried = 0
                 continue
-            yield from ((at + place, word) for place, word in self._in_buffer(size))
+            yield at, size, carried
+            carried = _CARRIED
+            view[:_CARRIED] = view[size : _CARRIED + size]
 
     def _in_buffer(self, size: int) -> Iterator[tuple[int, int]]:
-        view = memoryview(self._buffer)
+        view, first = memoryview(self._buffer)[_CARRIED:], ctypes.addressof(self._buffer)
         next_word, count = ctypes.c_size_t(0), size // 8
         while next_word.value < count:
             noted = _library().wordscan(
-                *(self._buffer, count, self._clusters, self._number),
+                *(first + _CARRIED, count, self._clusters, self._number),
                 *(self._found, _ROOM, ctypes.byref(next_word)),
             )
             for number in self._found[:noted]:
                 place = number * 8
                 yield place, int.from_bytes(view[place : place + 8], "little")
+
+    def _odd_words(self, size: int, carried: int) -> Iterator[tuple[int, int]]:
+        """As :meth:`_in_buffer`, of words that begin anywhere, and seen from behind what is
+        ``carried``, in which they may begin."""
+        view, end = memoryview(self._buffer), _CARRIED + size
+        for telling in self._telling:
+            next_byte = ctypes.c_size_t(_CARRIED - carried)
+            while next_byte.value < end:
+                noted = _library().oddscan(
+                    *(self._buffer, end, self._clusters, self._number, telling),
+                    *(self._found, _ROOM, ctypes.byref(next_byte)),
+                )
+                for place in self._found[:noted]:
+                    yield place - _CARRIED, int.from_bytes(view[place : place + 8], "little")
+
+    def _jumps(self, size: int, carried: int, at: int, wanted: bytes) -> Iterator[tuple[int, int]]:
+        """Where in the buffer, seen from behind what is ``carried``, jumps and calls have distances
+        that may be ``wanted``, and which; the buffer's bytes are ``at`` an address, 0: that is no
+        matter."""
+        if not self._pads:
+            return
+        view, end = memoryview(self._buffer), _CARRIED + size
+        # No more of what was looked at before than may be part of one that is not at its end yet.
+        next_byte = ctypes.c_size_t(_CARRIED - min(carried, LONGEST_JUMP - 1))
+        while next_byte.value < end:
+            noted = _library().jumpscan(
+                *(self._buffer, end, at and at - _CARRIED, wanted),
+                *(self._found, _ROOM, ctypes.byref(next_byte)),
+            )
+            for place in self._found[:noted]:
+                yield place - _CARRIED, int.from_bytes(view[place : place + _DISTANCE], "little")
+
+
+def _keys(numbers: Iterable[int]) -> bytes:
+    """A bit for each of the lower 16 bits that these have."""
+    bits = bytearray(_KEYS // 8)
+    for number in numbers:
+        bits[number % _KEYS // 8] |= 1 << number % 8
+    return bytes(bits)
 
 
 def _cluster(ranges: Sequence[range]) -> _Cluster:

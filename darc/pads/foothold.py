@@ -188,6 +188,7 @@ class Foothold(ABC):
         self._program = program
         self._take_areas()
         self.tables.reset(resolution)
+        self.tables.sites.pass_by_entries()
         self._begin_landings()
         self.placing.begin()
 

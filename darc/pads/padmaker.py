@@ -25,6 +25,8 @@ from darc.pads.foothold import Foothold
 from darc.pads.patching import Patch
 from darc.pads.returns import ReturnLandings
 
+_HALF_WORD = (1 << 32) - 1
+
 
 def _comes_back(
     prologue: Prologue, origin: int, pad: pads.Pad, landings: ReturnLandings | None
@@ -45,6 +47,14 @@ def _jump_in(prologue: Prologue, relay: Relay | None, origin: int) -> bytes:
     if relay is None:
         return pads.patch_bytes(None, prologue.entry, PATCH_LENGTH, origin)
     return pads.patch_short(prologue.entry, relay.address)
+
+
+def _lead(made: Patch) -> int:
+    """How a table has it where the bytes of a patch lead: to its pad, as seen from its address; 0
+    where they do not, as it is led to by a relay, or has none."""
+    if made.through is not None or not made.bytes:
+        return 0
+    return (made.pad - made.address) & _HALF_WORD
 
 
 class PadMaker:
@@ -231,6 +241,7 @@ class PadMaker:
             address=site.patch,
             original=made.original[:16],
             length=len(made.original),
+            lead=_lead(made),
         )
 
     def _jump(self, site: Site, origin: int) -> bytes:
@@ -315,6 +326,7 @@ class PadMaker:
             "address": made.address,
             "original": made.original,
             "length": len(made.original),
+            "lead": _lead(made),
             **more,
         }
         self._tables.sites.write(made.index, **row)

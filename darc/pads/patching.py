@@ -16,7 +16,13 @@ from typing import TypeAlias
 
 from darc.agent.memory import AgentMemory
 from darc.code.architecture import Instruction, Site
-from darc.code.processor import BREAKPOINT, PATCH_LENGTH, PROGRAM_COUNTER
+from darc.code.processor import (
+    BREAKPOINT,
+    HOOK_LENGTH,
+    PATCH_LENGTH,
+    PROGRAM_COUNTER,
+    is_hook,
+)
 from darc.code.program import Program
 from darc.model.errors import DarcError, TargetError
 from darc.target.target import Place, State, Target
@@ -111,6 +117,10 @@ class Patcher:
         self.vanished: dict[str, None] = {}
         """Functions in whose code a patch was no more, though nobody had taken it out: the program
         has read its code anew, or put its own bytes back. In the order in which that was seen."""
+        self.written_over: dict[str, None] = {}
+        """The same where a jump to elsewhere was: the program has hooked the function, may have
+        saved the patch's bytes, and write them back when nobody looks any more. Their sites are
+        patched still, as the tables say."""
 
     @property
     def paused(self) -> bool:
@@ -303,6 +313,9 @@ class Patcher:
                 self._target.memory.write_code(patch.address + 1, patch.original[1:])
             elif live == patch.original:
                 self.vanished[self._program.names.function_at(patch.address).name] = None
+            elif self._is_hooked(patch):
+                self.written_over[self._program.names.function_at(patch.address).name] = None
+                return
         except TargetError:
             if self._runs_untold():
                 patch.in_place = True
@@ -312,6 +325,13 @@ class Patcher:
             self._forget(patch.index)
         else:
             self._taken.add(patch.index)
+
+    def _is_hooked(self, patch: Patch) -> bool:
+        """Whether what stands in a patch's place, neither its bytes nor what they replaced, is
+        what inline hooks write: its file may have been unloaded, and another one be there."""
+        with contextlib.suppress(TargetError):
+            return is_hook(self._target.memory.read(patch.address, HOOK_LENGTH))
+        return False
 
     def _runs_untold(self) -> bool:
         """Whether it was let go on, with patches in its code, and nothing of it can be read now: a

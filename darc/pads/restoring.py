@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Callable, Sequence
 
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import PatchedSite
+from darc.agent.sites import Sites
 from darc.agent.structures import RecordRow
 from darc.code.landmarks import Landmark
-from darc.code.processor import branch_target, decode
+from darc.code.processor import HOOK_LENGTH, branch_target, decode, is_hook
 from darc.model.errors import TargetError
 from darc.pads.returns import Own, Replaced
 from darc.target.target import Target
@@ -51,6 +53,8 @@ def clean_up(
             leads_on = is_pad(leads_to) or any(leads_to in place for place in places)
             if is_left := live != site.original and leads_on:
                 target.memory.write(site.address, site.original)
+            elif live != site.original and is_hooked(target, site.address):
+                return False  # it may be written back still
         except TargetError:
             return False  # its file was unloaded
         tables.sites.set(site.index, patched=0)
@@ -61,6 +65,26 @@ def clean_up(
     restore_stacks(target, tables, own_back)
     retire()
     return count + sum(restored(site) for site in guards)
+
+
+def is_hooked(target: Target, address: int) -> bool:
+    """Whether what stands there, which is neither darc's nor what that replaced, is what inline
+    hooks write: its file may have been unloaded, and another one be there."""
+    with contextlib.suppress(TargetError):
+        return is_hook(target.memory.read(address, HOOK_LENGTH))
+    return False
+
+
+def still_hooked(target: Target, sites: Sites) -> bool:
+    """No analysis is under way: whether something stands in a patch's place that is neither darc's
+    nor what was there before, as the program has written over it, or a patch itself. What was there
+    before, or nothing, is the end of it."""
+    for site in sites.patched():
+        with contextlib.suppress(TargetError):
+            if target.memory.read(site.address, len(site.original)) != site.original:
+                continue
+        sites.set(site.index, patched=0)
+    return sites.any_patched
 
 
 def restore_stacks(

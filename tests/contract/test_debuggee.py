@@ -22,6 +22,7 @@ SEAM = {"darc/debuggee/duties.py", "darc/debuggee/debuggee.py", "darc/debuggee/p
 NATURE = {
     "noun": {
         "darc/app/lettinggo.py": "what runs, or was let go of",
+        "darc/collectors/pad_collector.py": "what has written over its jumps",
         "darc/collectors/set_collector.py": "what stands still at the end of each interval",
     },
     "begins_anew": {"darc/app/observer.py": "whether an analysis goes on with the next 'run'"},

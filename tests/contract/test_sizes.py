@@ -51,7 +51,8 @@ LARGER = {
         "darc/search/descent.py Descent": Size(400, 30, 19),
     },
     "what is asked of a processor, and the values of that, in one place for who adds another": {
-        "darc/code/architecture.py": Size(550),
+        "darc/code/architecture.py": Size(575),
+        "darc/code/architecture.py CodeReader": Size(350, 35, 18),
     },
     "the instructions of one processor, a function for each thing that is asked of them": {
         "darc/code/x86_64.py": Size(850),

@@ -29,6 +29,7 @@ from tests.debugger import (
     current,
     debug,
     gdb_alone,
+    let_go,
     mark,
     server,
     undisturbed,
@@ -911,3 +912,59 @@ def test_code_that_is_read_anew(end: str, tmp_path: Path) -> None:
     assert done.report is not None
     assert said in str(done.report["notes"])
     assert done.report["profile"]["count"] < 100
+
+
+UNHOOKED = {"saved", "moved"}
+HOOKED = "the program has written over them, as whoever hooks functions does"
+
+
+@IN_BOTH
+@pytest.mark.parametrize("way", ["bytes", "trampoline", "turned", "saved", "moved"])
+def test_the_bytes_that_a_hook_has_saved_are_written_back(way: str, tmp_path: Path) -> None:
+    """They are darc's jump, which leads to pads when the debugger is gone, wherever the program has
+    it meanwhile; and the user is told why no call was seen from then on."""
+    endless = f"{ENDLESS} --peak last --max-time 4s"
+    with server(build("hooked"), way) as running:
+        options = ["-p", str(running.pid)]
+        commands = [endless, "continue", REPORT, "darc stop", "detach"]
+        done = debug(tmp_path, None, (), commands, options=options)
+        assert done.report is not None
+        told = str(done.report["notes"])
+        for where in (done.gdb, told):
+            assert (HOOKED in where) == (way not in UNHOOKED), done.gdb
+            assert ("darc's jumps in the code of handle were gone" in where) == (
+                way not in UNHOOKED
+            )
+        let_go(running.pid)
+        assert running.operations()
+        assert running.finish() == 0
+
+
+@gdb_alone("lldb has no checkpoints")
+def test_a_checkpoint_that_is_gone_back_to(tmp_path: Path) -> None:
+    """What gdb shows then is a copy without darc's jumps: nobody can be sure that the program has
+    taken them out."""
+    commands = ["break handle", "run", "delete", "darc start handle --start-ops 200", "continue"]
+    commands += ["darc peak last", "tbreak *handle", "continue", "checkpoint", "restart 1"]
+    commands += ["continue", "darc status", "kill"]
+    done = debug(tmp_path, build("mixture"), ("3000",), commands)
+    assert "were gone when darc looked" in done.gdb, done.gdb
+    assert "or the debugger has shown a copy of it (gdb's 'restart' of a checkpoint)" in done.gdb
+
+
+@pytest.mark.parametrize("way", ["bytes", "trampoline", "turned", "saved", "moved"])
+def test_the_next_debugger_leaves_what_a_hook_may_write_back(way: str, tmp_path: Path) -> None:
+    """So does another analysis, which puts its pads elsewhere."""
+    with server(build("hooked"), way) as running:
+        options = ["-p", str(running.pid)]
+        commands = [f"{ENDLESS} --peak last --max-time 4s", "continue"]
+        commands += [f"darc start lookup {PEAK}", "continue", REPORT, "detach"]
+        done = debug(tmp_path, None, (), commands, options=options)
+        assert (HOOKED in done.gdb) == (way not in UNHOOKED), done.gdb
+        assert ("lookup", "burn") in done.paths, done.gdb
+        let_go(running.pid)
+        done = debug(tmp_path, None, (), ["darc stop", "detach"], options=options)
+        assert "internal error" not in done.gdb, done.gdb
+        let_go(running.pid)
+        assert running.operations()
+        assert running.finish() == 0

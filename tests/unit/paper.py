@@ -101,7 +101,9 @@ class PaperReader:
     """A :class:`~darc.code.architecture.CodeReader`. Its programs are linked statically, and have
     no threads: what it is asked of either is nowhere."""
 
-    PATCH_LENGTH = SHORT_JUMP = LONGEST_JUMP = LONGEST_INSTRUCTION = PATCH_REACH = SIZE
+    PATCH_LENGTH = SHORT_JUMP = LONGEST_JUMP = HOOK_LENGTH = LONGEST_INSTRUCTION = PATCH_REACH = (
+        SIZE
+    )
     SHORT_REACH = range(-(1 << 31) - SIZE, (1 << 31) - SIZE)
     PROGRAM_COUNTER, STACK_POINTER, FRAME_POINTER = "counter", "stack", "frame"
     RESULT, THREAD_POINTER = "p0", "none"
@@ -239,6 +241,9 @@ class PaperReader:
 
     def is_relative(self, instruction: Paper) -> bool:
         return instruction.op is Op.NEAR
+
+    def is_hook(self, code: bytes) -> bool:
+        return any(one.op in _JUMPS for one in self.decode(code, 0)[:1])
 
     def goes_on(self, instruction: Paper) -> bool:
         return instruction.op not in _ENDS | _JUMPS

@@ -11,9 +11,10 @@ import pytest
 from darc.agent import compiled
 from darc.agent.memory import AgentMemory
 from darc.agent.rows import PatchedSite
+from darc.agent.sites import Sites as AgentSites
 from darc.model.errors import TargetError
 from darc.pads.processor import patch_bytes, patch_short
-from darc.pads.restoring import clean_up, taken_out
+from darc.pads.restoring import clean_up, still_hooked, taken_out
 from darc.target.companions import NOBODY
 from darc.target.target import Target
 from tests.fake_target import FakeTarget
@@ -63,6 +64,10 @@ class Sites:
 
     def patched(self) -> list[PatchedSite]:
         return self.rows
+
+    @property
+    def any_patched(self) -> bool:
+        return bool(self.rows)
 
     def set(self, index: int, **values: int) -> None:
         assert values == {"patched": 0}
@@ -136,6 +141,29 @@ def test_what_is_no_patch_stays(live: bytes) -> None:
     assert cleaned(memory, tables) == 0
     assert memory.places[SITE] == live
     assert [site.address for site in tables.sites.rows] == [CAVE]  # its file is gone
+
+
+def test_a_hook_may_write_the_patch_back_and_its_pad_stays() -> None:
+    """So the tables say of its site that it is patched."""
+    hook = bytes.fromhex("e900000000")
+    memory, tables = Memory(site=hook), Tables()
+    assert cleaned(memory, tables) == 0
+    assert memory.places[SITE] == hook
+    assert SITE in [site.address for site in tables.sites.rows]
+
+
+@pytest.mark.parametrize(
+    ("live", "are_left"),
+    [(ORIGINAL, []), (bytes.fromhex("e900000000"), [SITE]), (None, [])],
+    ids=["unhooked", "hooked", "unloaded"],
+)
+def test_what_was_written_over_is_waited_for_until_it_is_no_more(
+    live: bytes | None, are_left: list[int]
+) -> None:
+    memory, tables = Memory() if live is None else Memory(site=live), Tables()
+    stopped = cast(Target, Stopped(memory))
+    assert still_hooked(stopped, cast(AgentSites, cast(Any, tables.sites))) == bool(are_left)
+    assert [site.address for site in tables.sites.rows] == are_left
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from darc.agent import compiled
 from darc.agent.contexts import ThreadContexts
 from darc.agent.layout import plan, room_for
 from darc.agent.memory import AgentMemory
+from darc.collectors.callees import SiteRules
 from darc.collectors.collector import Assignment
-from darc.collectors.losses import loss_text, vanished_pads
+from darc.collectors.losses import WRITTEN_OVER, loss_text, vanished_pads
 from darc.collectors.pad_collector import PadCollector
 from darc.collectors.set_collector import SetCollector
 from darc.debuggee.process import PROCESS
@@ -89,7 +90,7 @@ class Foothold:
         return self.refuses
 
 
-class Installer:
+class Installer(SiteRules):
     """What is patched; ``tables`` belong to it."""
 
     def __init__(self, tables: AgentMemory) -> None:
@@ -275,10 +276,12 @@ def test_calls_by_generated_code_are_known_while_it_runs(world: World) -> None:
 
 def test_pads_that_are_gone_are_told_by_what_can_have_taken_them() -> None:
     (told,) = vanished_pads(["handle"], PROCESS.puts_back)
-    assert told.endswith("(MADV_DONTNEED), or put its own bytes back")
+    assert "(MADV_DONTNEED) or put its own bytes back, or the debugger has shown a copy" in told
     (told,) = vanished_pads(["sd_serve", "sd_read"], KERNEL.puts_back)
     assert "in the code of sd_serve and 1 other function were gone" in told
     assert told.endswith("the module was loaded anew, or the kernel has put its own bytes back")
+    (told,) = vanished_pads(["sd_serve"], WRITTEN_OVER.format(KERNEL.noun))
+    assert "the kernel has written over them" in told
 
 
 def test_a_bell_after_the_end_is_nobodys(world: World) -> None:

@@ -169,6 +169,8 @@ def test_code_that_is_not_darcs_any_more_stays(world: World) -> None:
     world.target.memory.write(CODE, b"\x11" * 8)
     world.patcher.deactivate(patch)
     assert world.code() == b"\x11" * 8
+    assert list(world.patcher.written_over) == []
+    assert "site 1 off" in world.log
 
 
 @pytest.mark.parametrize("look", ["deactivate", "pause"])
@@ -185,6 +187,24 @@ def test_code_that_was_read_anew_is_told(world: World, look: str) -> None:
     world.patcher.deactivate(patch)
     world.patcher.deactivate(other)
     assert list(world.patcher.vanished) == [f"f{CODE:x}"]
+
+
+@pytest.mark.parametrize("look", ["deactivate", "pause"])
+def test_code_that_was_written_over_is_told(world: World, look: str) -> None:
+    """What hooks the function may have saved the patch, and may write it back: its pad is to
+    stay."""
+    patch = world.patch()
+    hook = bytes.fromhex("e978563412")
+    world.patcher.activate(patch)
+    world.target.memory.write(CODE, hook)
+    world.log.clear()
+    if look == "pause":
+        world.patcher.pause()
+    world.patcher.deactivate(patch)
+    assert world.code().startswith(hook)
+    assert list(world.patcher.written_over) == [f"f{CODE:x}"]
+    assert list(world.patcher.vanished) == []
+    assert "site 1 off" not in world.log
 
 
 def test_what_cannot_be_taken_back_as_it_runs_is_not_forgotten(
