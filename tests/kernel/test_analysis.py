@@ -84,6 +84,7 @@ def test_an_op_of_a_kernel_is_drawn(machine: Machine, tmp_path: Path) -> None:
     assert_unharmed(machine)
 
 
+@pytest.mark.long  # whether the disk answers before the call returns is the host's matter
 def test_a_device_that_interrupts(machine: Machine, tmp_path: Path) -> None:
     """A function of a module that tells the disk of a request, and is interrupted as that is done:
     by the disk's own handler, also in a module. Where that comes as the call returns, it is its
