@@ -359,11 +359,9 @@ def tell_others(paths: Iterable[RootCausePath]) -> None:
             for child in node.children
             if is_others(child) and child not in path.nodes and child.called.ops
         ]
-        won = [child for child in untold if child.maxcount]
-        names = [child.function.name for child in untold if not child.maxcount]
-        others = [_other_target([child.function.name], child) for child in won]
-        if names:
-            most = max(untold, key=lambda child: (not child.maxcount, child.compared_in))
-            others.append(_other_target(names, most))
+        others = [_other_target([c.function.name], c) for c in untold if c.maxcount]
+        if lost := [child for child in untold if not child.maxcount]:
+            most = max(lost, key=lambda child: child.compared_in)
+            others.append(_other_target([child.function.name for child in lost], most))
         if others and end.cut is not Cut.DEPTH:
             last.end_path(functools.reduce(Ending.noting, others, end))

@@ -8,7 +8,6 @@ from darc.analyses.analysis import Step
 from darc.analyses.closingphase import ClosingPhase
 from darc.analyses.closinground import ClosingRound
 from darc.analyses.phase import CHOSEN, EndPhase
-from darc.analyses.roundops import ENDED
 from darc.model.errors import UsageError
 from darc.model.ops import KeptOps
 from darc.model.status import Status
@@ -107,28 +106,6 @@ def test_there_is_nothing_to_choose() -> None:
         phase.takes_peak("1")
     with pytest.raises(UsageError, match="no fnode waits to be descended into"):
         phase.descend([])
-
-
-@pytest.mark.parametrize(("status", "why"), [(Status.ENDED, ENDED), (Status.STOPPED, None)])
-def test_whether_its_ops_can_still_be_asked_of(status: Status, why: str | None) -> None:
-    """Nobody knows any more what they waited for, once the program is about to be gone."""
-    made = Made()
-    made.keeps()
-    closing(made).close(status, alive=True)
-    kept = made.case.ops.of_this_run
-    assert kept is not None
-    assert kept.why_no_waits == why
-
-
-def test_the_ops_that_were_kept_before_a_kill_are_of_one_that_is_gone() -> None:
-    made = Made()
-    made.keeps()
-    phase = closing(made)
-    made.case.take_ops(made.subject.collector)
-    phase.close(Status.STOPPED, alive=False)
-    kept = made.case.ops.of_this_run
-    assert kept is not None
-    assert kept.why_no_waits == ENDED
 
 
 def test_a_kill_leaves_what_the_latest_look_has_shown() -> None:

@@ -12,7 +12,6 @@ from darc.analyses.analysis import Step
 from darc.analyses.phase import CHOSEN, EndPhase
 from darc.analyses.profilephase import PeakPhase, ProfilePhase
 from darc.analyses.question import About
-from darc.analyses.roundops import ENDED
 from darc.analyses.searchphase import SearchPhase
 from darc.model.errors import UsageError
 from darc.model.functionprofile import FunctionProfile
@@ -218,28 +217,6 @@ def test_the_user_ends_it() -> None:
     follows = phase_of(made).close(Status.STOPPED, alive=True)
     assert (follows.status, follows.has_counts) == (Status.STOPPED, True)
     assert made.asked == ["kept ops"]
-
-
-@pytest.mark.parametrize(("status", "why"), [(Status.ENDED, ENDED), (Status.STOPPED, None)])
-def test_whether_its_ops_can_still_be_asked_of(status: Status, why: str | None) -> None:
-    """Nobody knows any more what they waited for, once the program is about to be gone."""
-    made = Made()
-    made.keeps()
-    phase_of(made).close(status, alive=True)
-    kept = made.case.ops.of_this_run
-    assert kept is not None
-    assert kept.why_no_waits == why
-
-
-def test_the_ops_that_were_kept_before_a_kill_are_of_one_that_is_gone() -> None:
-    made = Made()
-    made.keeps()
-    phase = phase_of(made)
-    made.case.take_ops(made.subject.collector)
-    phase.close(Status.STOPPED, alive=False)
-    kept = made.case.ops.of_this_run
-    assert kept is not None
-    assert kept.why_no_waits == ENDED
 
 
 @pytest.mark.parametrize(("is_asked", "more"), [(False, 10), (True, 0)])
