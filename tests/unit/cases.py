@@ -9,10 +9,14 @@ from typing import Any, cast
 
 from darc.analyses.analysis import Subject
 from darc.analyses.case import Case
+from darc.analyses.closingphase import ClosingPhase
+from darc.analyses.closinground import ClosingRound
+from darc.analyses.profilephase import ProfilePhase
 from darc.analyses.searchphase import SearchPhase
 from darc.collectors.collector import Collector
 from darc.model.errors import TargetError
 from darc.model.ftree import CallKind, CallSite, Fnode, Totals
+from darc.model.functionprofile import FunctionProfile
 from darc.model.ops import KeptOps
 from darc.model.parameters import Parameters, Probes
 from darc.model.profile import Profile
@@ -216,3 +220,27 @@ class Made:
             won = count if is_on_path else 0
             own = count if one is node else 0
             votes[one] = Vote(own, count, won, totals if is_on_path else others)
+
+
+def profiling(
+    made: Made, profiled: FunctionProfile | None = None, seconds: float = 2.0
+) -> ProfilePhase:
+    """Its first one, when the program has run for so long."""
+    made.case.clock._before = seconds
+    return ProfilePhase.of(made.case, profiled)
+
+
+class Round(ClosingRound):
+    """It lasts, once."""
+
+    def lasts(self, kept: KeptOps, now: float) -> bool:
+        lasts, self._is_lengthened = not self._is_lengthened, True
+        return lasts
+
+
+def closing(made: Made, *, lasts: bool = False) -> ClosingPhase:
+    """Of a search that has found nothing."""
+    before = made.searching()
+    made.votes_for(made.root, 3)
+    _ = made.asked
+    return ClosingPhase(before, before._search, Round(5.0, 9, not lasts))

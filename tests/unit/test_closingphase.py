@@ -5,30 +5,11 @@ from __future__ import annotations
 import pytest
 
 from darc.analyses.analysis import Step
-from darc.analyses.closingphase import ClosingPhase
-from darc.analyses.closinground import ClosingRound
 from darc.analyses.phase import CHOSEN, EndPhase
 from darc.model.errors import UsageError
-from darc.model.ops import KeptOps
 from darc.model.status import Status
 from tests.unit import samples
-from tests.unit.cases import Made
-
-
-class Round(ClosingRound):
-    """It lasts, once."""
-
-    def lasts(self, kept: KeptOps, now: float) -> bool:
-        lasts, self._is_lengthened = not self._is_lengthened, True
-        return lasts
-
-
-def closing(made: Made, *, lasts: bool = False) -> ClosingPhase:
-    """Of a search that has found nothing."""
-    before = made.searching()
-    made.votes_for(made.root, 3)
-    _ = made.asked
-    return ClosingPhase(before, before._search, Round(5.0, 9, not lasts))
+from tests.unit.cases import Made, closing
 
 
 def test_how_long_it_lasts() -> None:

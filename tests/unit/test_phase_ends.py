@@ -9,11 +9,9 @@ import pytest
 from darc.analyses.phase import Phase
 from darc.analyses.roundops import ENDED
 from darc.model.status import Status
-from tests.unit.cases import Made
-from tests.unit.test_closingphase import closing
-from tests.unit.test_profilephase import phase_of
+from tests.unit.cases import Made, closing, profiling
 
-PHASES = pytest.mark.parametrize("phase_in", [phase_of, closing])
+PHASES = pytest.mark.parametrize("phase_in", [profiling, closing])
 
 
 @PHASES

@@ -10,7 +10,7 @@ import pytest
 from darc.analyses import warming
 from darc.analyses.analysis import Step
 from darc.analyses.phase import CHOSEN, EndPhase
-from darc.analyses.profilephase import PeakPhase, ProfilePhase
+from darc.analyses.profilephase import PeakPhase
 from darc.analyses.question import About
 from darc.analyses.searchphase import SearchPhase
 from darc.model.errors import UsageError
@@ -19,19 +19,11 @@ from darc.model.parameters import Probes
 from darc.model.status import Status
 from darc.saved.descents import SavedDescent
 from tests.unit import samples, stored
-from tests.unit.cases import PEAK, Made
-
-
-def phase_of(
-    made: Made, profiled: FunctionProfile | None = None, seconds: float = 2.0
-) -> ProfilePhase:
-    """Its first one, when the program has run for so long."""
-    made.case.clock._before = seconds
-    return ProfilePhase.of(made.case, profiled)
+from tests.unit.cases import PEAK, Made, profiling
 
 
 def asking(made: Made, profiled: FunctionProfile | None = None) -> PeakPhase:
-    phase = phase_of(made, profiled).decide()
+    phase = profiling(made, profiled).decide()
     assert isinstance(phase, PeakPhase)
     return phase
 
@@ -42,7 +34,7 @@ def resumed(**parameters: Any) -> Made:
 
 def test_it_begins_with_calls_that_are_awaited_already() -> None:
     made = Made()
-    phase = phase_of(made)
+    phase = profiling(made)
     assert phase.begin() is Step.GO_ON
     assert (phase.status, phase.is_searching, phase.needed) == (Status.PROFILING, False, 100)
     assert made.asked == []
@@ -51,7 +43,7 @@ def test_it_begins_with_calls_that_are_awaited_already() -> None:
 def test_where_no_call_came_more_are_awaited() -> None:
     made = Made()
     made.collector.bins = {}
-    phase = phase_of(made)
+    phase = profiling(made)
     assert phase.decide() is Step.GO_ON
     assert made.asked == ["profile", ("calls", 200)]
     assert phase.needed == 200
@@ -59,7 +51,7 @@ def test_where_no_call_came_more_are_awaited() -> None:
 
 def test_the_search_follows_where_the_peak_is_there() -> None:
     made = Made(peak=PEAK)
-    phase = phase_of(made).decide()
+    phase = profiling(made).decide()
     assert isinstance(phase, SearchPhase)
     assert phase.needed == 100, "until its orders say how many"
     assert made.asked == ["profile", "search"]
@@ -67,14 +59,14 @@ def test_the_search_follows_where_the_peak_is_there() -> None:
 
 def test_a_peak_that_is_not_there_is_waited_for() -> None:
     made = Made(peak=">1s")
-    phase = phase_of(made)
+    phase = profiling(made)
     assert phase.decide() is Step.GO_ON
     assert made.asked == ["profile", ("calls", 200)]
 
 
 def test_the_time_for_it_may_be_limited() -> None:
-    assert phase_of(Made(start_time=5.0)).seconds_left == 3.0
-    assert phase_of(Made()).seconds_left is None
+    assert profiling(Made(start_time=5.0)).seconds_left == 3.0
+    assert profiling(Made()).seconds_left is None
 
 
 def test_the_user_is_asked_where_nobody_has_said_which() -> None:
@@ -87,7 +79,7 @@ def test_the_user_is_asked_where_nobody_has_said_which() -> None:
     question = phase.question
     assert question is not None
     assert (question.about, question.is_waited_for) == (About.PROFILE, True)
-    assert phase_of(made).question is None
+    assert profiling(made).question is None
 
 
 def test_a_peak_that_was_seen_before_and_is_missing_is_told() -> None:
@@ -105,7 +97,7 @@ def test_a_peak_that_was_seen_before_and_is_missing_is_told() -> None:
 @pytest.mark.parametrize("is_asked", [False, True])
 def test_what_the_user_chooses(is_asked: bool) -> None:
     made = Made()
-    phase = asking(made) if is_asked else phase_of(made)
+    phase = asking(made) if is_asked else profiling(made)
     _ = made.asked
     assert phase.takes_peak(PEAK)
     follows = phase.search_for(PEAK)
@@ -116,7 +108,7 @@ def test_what_the_user_chooses(is_asked: bool) -> None:
 
 def test_what_the_user_chooses_before_it_is_there_is_waited_for() -> None:
     made = Made()
-    phase = phase_of(made)
+    phase = profiling(made)
     assert not phase.takes_peak(">1s")
     assert phase.decide() is Step.GO_ON
     made.collector.bins = {**samples.BINS, 33: 10}
@@ -131,7 +123,7 @@ def test_who_is_asked_chooses_one_that_is_there() -> None:
 
 def test_a_session_that_goes_on_has_its_peak() -> None:
     made = resumed()
-    phase = phase_of(made)
+    phase = profiling(made)
     with pytest.raises(UsageError, match=CHOSEN):
         phase.takes_peak("1")
     assert isinstance(phase.decide(), SearchPhase)
@@ -139,14 +131,14 @@ def test_a_session_that_goes_on_has_its_peak() -> None:
 
 def test_there_is_no_tree_to_descend_in() -> None:
     with pytest.raises(UsageError, match="choose a peak first"):
-        phase_of(Made()).descend([])
+        profiling(Made()).descend([])
 
 
 def test_what_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """The files first, and then what f0 calls."""
     monkeypatch.setattr(warming, "time", SimpleNamespace(thread_time=lambda: 0.0))
     made = Made()
-    phase = phase_of(made)
+    phase = profiling(made)
     nodes: list[object] = []
 
     class Ahead:
@@ -163,14 +155,14 @@ def test_what_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_how_it_grows_is_looked_at() -> None:
     made = Made()
-    assert 0 < phase_of(made).look() < 10
+    assert 0 < profiling(made).look() < 10
     assert made.asked == ["profile"]
 
 
 def test_time_ends_it_with_the_choice_that_is_the_users() -> None:
     made = Made()
     made.keeps()
-    phase = phase_of(made)
+    phase = profiling(made)
     phase.collect()
     _ = made.asked
     follows, is_cut_short = phase.finish_early("the time is up")
@@ -184,7 +176,7 @@ def test_time_ends_it_with_the_choice_that_is_the_users() -> None:
 def test_time_ends_it_without_a_peak(peak: str | None, bins: dict[int, int]) -> None:
     made = Made(peak=peak)
     made.collector.bins = bins
-    phase = phase_of(made)
+    phase = profiling(made)
     phase.collect()
     follows, is_cut_short = phase.finish_early("the time is up")
     assert isinstance(follows, EndPhase)
@@ -194,7 +186,7 @@ def test_time_ends_it_without_a_peak(peak: str | None, bins: dict[int, int]) -> 
 
 def test_a_task_that_has_not_called_it_is_told() -> None:
     made = Made(task=7, probes=Probes.BREAKPOINT)
-    phase_of(made).finish_early("the time is up")
+    profiling(made).finish_early("the time is up")
     assert made.notes[0].endswith("by then; task 7 has not called it")
 
 
@@ -203,7 +195,7 @@ def test_what_a_program_takes_with_it(is_asked: bool) -> None:
     """Where the user is to choose, the profile is what is asked for."""
     made = Made()
     made.keeps()
-    phase = asking(made) if is_asked else phase_of(made)
+    phase = asking(made) if is_asked else profiling(made)
     _ = made.asked
     follows = phase.close(Status.ENDED, alive=False)
     assert follows.status is Status.ENDED
@@ -214,7 +206,7 @@ def test_what_a_program_takes_with_it(is_asked: bool) -> None:
 def test_the_user_ends_it() -> None:
     made = Made()
     made.keeps()
-    follows = phase_of(made).close(Status.STOPPED, alive=True)
+    follows = profiling(made).close(Status.STOPPED, alive=True)
     assert (follows.status, follows.has_counts) == (Status.STOPPED, True)
     assert made.asked == ["kept ops"]
 
@@ -223,7 +215,7 @@ def test_the_user_ends_it() -> None:
 def test_a_kill_leaves_what_the_latest_look_has_shown(is_asked: bool, more: int) -> None:
     """Where the user is to choose, the profile is that in which the peaks are."""
     made = Made()
-    phase = asking(made) if is_asked else phase_of(made)
+    phase = asking(made) if is_asked else profiling(made)
     phase.collect()
     before = made.case.profile.grown.count
     made.collector.bins = {**samples.BINS, 33: 10}
@@ -250,7 +242,7 @@ def test_the_user_ends_it_instead_of_choosing() -> None:
 
 def test_the_users_end_has_no_need_of_that() -> None:
     made = Made()
-    phase = phase_of(made)
+    phase = profiling(made)
     made.collector.bins = {**samples.BINS, 33: 10}
     phase.look()
     phase.close(Status.STOPPED, alive=True)
