@@ -165,8 +165,8 @@ Tracee._ask, ProcessFoothold.call = asked, count
 LED_TO = """
 from darc.debuggee import leftbehind
 
-def led_to(*arguments, areas, is_inside, **others):
-    return frozenset(filter(is_inside, (area.stop - 64 for area in areas)))
+def led_to(*arguments, wanted, is_inside, **others):
+    return frozenset(filter(is_inside, (area.stop - 64 for area in wanted.areas)))
 
 leftbehind.references = led_to
 """

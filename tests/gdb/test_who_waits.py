@@ -480,11 +480,15 @@ def test_whom_the_holder_of_a_lock_waits_for(tmp_path: Path) -> None:
     objects = done.report["waits"]["in_peak"]["objects"]
     (one,) = (o for o in objects if o["kind"] == "lock" and o["name"] == "outer")
     holders = [h for h in one["holders"] if h["path"][:1] == ["store"]]
-    behind = [who for h in holders for slept in h["behind"] for who in slept["behind"]]
+    slept = [one for h in holders for one in h["behind"] if one["role"] == "slept"]
+    behind = [who for one in slept for who in one["behind"]]
     assert sum(who["cycles"] for who in behind) > one["cycles"] / 2, done.gdb
     assert {who["path"][0] for who in behind} == {"compact"}, done.gdb
     assert re.search(r"woken by task \d+ .*in compact ← compactor: ", done.section("waits"))
-    assert re.search(r"in store ← storer: \d+ calls, itself woken by task .* in compact", done.gdb)
+    held = (
+        r"in store ← storer: \d+ calls, which was blocked in __lll_lock_wait .* for \d+ % of that"
+    )
+    assert re.search(rf"{held}, itself woken by task .* in compact", done.gdb)
 
 
 SLOW_HOLDER = """
