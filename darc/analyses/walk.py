@@ -40,7 +40,8 @@ _MOST_TRIES = 10
 else is to be looked into."""
 
 _MOST_AGAIN = 2
-"""So often is a level timed once more as an indirect call was seen that was not known."""
+"""So often is a level timed once more as an indirect call was seen that was not known, or as its
+function had far less of the time than before."""
 
 
 class CallWalk(Analysis):
@@ -196,9 +197,12 @@ class CallWalk(Analysis):
         self._code.learn(node, stacks := self._stacks_now())
         self._seen = None
         code = self._program.function(node.function.address)
-        jumper = node.function if any(site.kind.is_tail for site in code.sites) else None
-        self._walk.begin_level(code.ranges, self._code.first_callees(node, stacks), jumper)
-        node.is_jumper = jumper is not None and not self._walk.is_member(jumper)
+        jumps = any(site.kind.is_tail for site in code.sites)
+        own = node.function if jumps or node.above is not None else None
+        self._walk.begin_level(code.ranges, self._code.first_callees(node, stacks), own)
+        is_member = own is not None and self._walk.is_member(own)
+        node.is_timed = is_member and node.above is not None
+        node.is_jumper = jumps and not is_member
 
     # -------------------------------------------------------------------- figures
 
@@ -207,8 +211,7 @@ class CallWalk(Analysis):
         self._window.is_measured()
         stacks = self._stacks_now()
         before = [self._code.with_gone(node, stack) for stack in self._stacks.values()]
-        if self._code.learn(node, stacks) and node.again < _MOST_AGAIN:
-            node.again += 1
+        if self._code.learn(node, stacks) and self._is_once_more(node):
             return
         after = {stack.key: self._code.with_gone(node, stack) for stack in stacks.values()}
         counted = self._walk.windows.counted(self._window.start, self._window.end)
@@ -216,9 +219,16 @@ class CallWalk(Analysis):
         for thread in before:
             if (key := thread.key) in group.threads:
                 level.add(thread, after.get(key), counted.get(key, Counted()))
+        if level.is_over and self._is_once_more(node):
+            return
         level.tell()
         self._ran.end(group, self._stacks, self._window.took)
         node.is_done = True
+
+    def _is_once_more(self, node: WalkNode) -> bool:
+        """Whether a window is to be repeated that did not tell what it was for."""
+        node.again += 1
+        return node.again <= _MOST_AGAIN
 
     def _level(self, group: ThreadGroup, node: WalkNode) -> LevelShares:
         """Of the window that was counted."""

@@ -68,9 +68,14 @@ class Chains:
             # its caller had in the one before.
             share = share if one.above is None else min(share, group.share(one))
             steps.append(ChainStep(one.function, share))
+        if node.is_done and group.is_over(node):
+            yield Chain(tuple(steps), End.GONE, share)
+            return
         below = [ChainStep(one.function, group.share(one)) for one in node.below]
-        own = max(share - sum(one.share for one in below), 0.0)
-        if node.is_done and 2 * own < share:
+        now = group.share_now(node)
+        held = share if now is None else min(share, now)
+        own = max(held - sum(one.share for one in below), 0.0)
+        if node.is_done and 2 * own < held:
             told = (one for one in below if one.share > _NOTHING)
             spread = tuple(sorted(told, key=lambda one: -one.share))
             yield Chain(tuple(steps), End.SPREAD, own, spread=spread)

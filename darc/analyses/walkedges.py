@@ -62,8 +62,14 @@ class Edges:
             if at is not None:
                 yield (root, *self._lasts(at, before, after, first))
         place = self._code.place(node, before.frames)
-        if place is not None and place[1] is not None:
-            yield (self._code.entry(place[1]), *self._lasts(place[1], before, after, first))
+        if place is None:
+            return
+        frame, called = place
+        own = node.function.address
+        if own != root:
+            yield (own, *self._lasts(frame, before, after, first))
+        if called is not None and (entry := self._code.entry(called)) != own:
+            yield (entry, *self._lasts(called, before, after, first))
 
     def _lasts(
         self, frame: Frame, before: ThreadStack, after: ThreadStack | None, first: int

@@ -9,6 +9,9 @@ from darc.model.ftree import Function
 
 _MOST_LEVELS = 48
 
+_LEFT = 0.5
+"""Of its share: who has less than that a while later tells nothing of where the time went."""
+
 
 @dataclass
 class WalkNode:
@@ -36,6 +39,13 @@ class WalkNode:
     calls: dict[int, int] = field(default_factory=dict)
     """In each thread, while the function above was looked into."""
     learned: set[int] = field(default_factory=set)
+    is_timed: bool = False
+    """Whether its own calls are timed while it is looked into: programs do other things after a
+    while."""
+    now: Mapping[int, float] = field(default_factory=dict)
+    """Of each thread's time in that window,"""
+    whole_now: Mapping[int, float] = field(default_factory=dict)
+    """and what there was of it, as ``share`` and ``whole``."""
     is_jumper: bool = False
     """Whether it hands its frame on by tail jumps, and nothing tells where: it cannot be timed."""
     is_looked_at: bool = False
@@ -50,6 +60,10 @@ class WalkNode:
         path = self.path
         above = [one.function.address for one in path[:-1]]
         return self.function.address in above or len(path) > _MOST_LEVELS
+
+    def had(self, now: Mapping[int, float], whole: Mapping[int, float]) -> None:
+        """The window in which it was looked into has shown this of its own calls."""
+        self.now, self.whole_now = dict(now), dict(whole)
 
     @property
     def path(self) -> list[WalkNode]:
@@ -142,11 +156,22 @@ class ThreadGroup:
     def share(self, node: WalkNode) -> float:
         """Of the group's time that is not idle."""
         busy = self.busy(node.whole)
-        held = sum(self._held(node, key) for key in node.share)
+        held = sum(self._held(node, key, share) for key, share in node.share.items())
         return min(held / busy, 1.0) if busy > 0 else 0.0
 
-    def _held(self, node: WalkNode, key: int) -> float:
-        share = node.share[key]
+    def share_now(self, node: WalkNode) -> float | None:
+        """The same in the window in which ``node`` was looked into; ``None``: it is not known."""
+        if not node.is_timed or (busy := self.busy(node.whole_now)) <= 0:
+            return None
+        held = sum(self._held(node, key, share) for key, share in node.now.items())
+        return min(max(held / busy, sum(map(self.share, node.below))), 1.0)
+
+    def is_over(self, node: WalkNode) -> bool:
+        """Whether ``node`` had far less of the time as it was looked into than as it was found."""
+        now = self.share_now(node)
+        return now is not None and now < _LEFT * self.share(node)
+
+    def _held(self, node: WalkNode, key: int, share: float) -> float:
         if key in node.base:
             return max(share - self.idle_of(key), 0.0)
         return share * (1.0 - sum(node.idling.values())) if node.is_lent(key) else share

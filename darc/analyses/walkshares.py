@@ -51,6 +51,8 @@ class LevelShares:
         self._below: dict[int, WalkNode] = {}
         self._own: dict[int, float] = {}
         """Of each thread's time: calls of the root."""
+        self._now: dict[int, float] = {}
+        """The same: calls of ``node``."""
         group.event_waits = {}
 
     # ------------------------------------------------------------------ one thread
@@ -84,6 +86,8 @@ class LevelShares:
         part = min(max(cycles, 0.0) / self._length, 1.0)
         if address == self._root:
             self._own[key] = part
+        elif address == self._node.function.address:
+            self._now[key] = part
         elif address in self._members:
             node = WalkNode(self._members[address], self._node, {})
             one = self._below.setdefault(address, node)
@@ -101,12 +105,21 @@ class LevelShares:
 
     # ------------------------------------------------------------------------- all
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the function had far less of the time than when it was found."""
+        self._node.had(self._now, self._whole())
+        return self._group.is_over(self._node)
+
+    def _whole(self) -> dict[int, float]:
+        return dict(self._group.root.share if self._root is None else self._own)
+
     def tell(self) -> None:
         """The group, and the functions on its way, have these shares from now on."""
-        if self._root is not None:
-            self._group.root.share = self._own
+        self._group.root.share = self._whole()
+        self._node.had(self._now, self._group.root.share)
         for one in self._below.values():
-            one.whole = dict(self._group.root.share)
+            one.whole = self._node.whole_now
         self._keep(self._below.values())
 
     def _keep(self, below: Iterable[WalkNode]) -> None:

@@ -181,10 +181,10 @@ class Walks(TimesSets):
 
     @abstractmethod
     def begin_level(
-        self, parts: Sequence[tuple[int, int]], callees: Sequence[Function], jumper: Function | None
+        self, parts: Sequence[tuple[int, int]], callees: Sequence[Function], own: Function | None
     ) -> None:
-        """The calls of ``callees`` count that come from code in these ``parts``, or that ``jumper``
-        jumps to where it has tail calls, and no others."""
+        """The calls of ``callees`` count that come from code in these ``parts``, or that ``own``
+        jumps to where it has tail calls, all of ``own``, and no others."""
 
     @abstractmethod
     def is_member(self, function: Function) -> bool:

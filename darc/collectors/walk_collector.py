@@ -2,9 +2,10 @@
 
 As a set's (:mod:`darc.collectors.set_collector`), but for the choice of what counts: the members of
 a level are the callees of one function, and only its calls of them count (``is_asked_for`` in
-``darc/agent/members.c``). What it jumps to at its end comes back to its caller: so a function with
-tail calls is a member of its own level, and what is jumped to in a frame of its is its callee. The
-members of each level take the place of those of the one before.
+``darc/agent/members.c``). The function is a member of its own level, too: it may be called less
+than in the level before; and what it jumps to at its end comes back to its caller, so what is
+jumped to in a frame of its is its callee. The members of each level take the place of those of the
+one before.
 """
 
 from __future__ import annotations
@@ -120,17 +121,18 @@ class WalkCollector(SetCollector, Walks):
     # -------------------------------------------------------------------- levels
 
     def begin_level(
-        self, parts: Sequence[tuple[int, int]], callees: Sequence[Function], jumper: Function | None
+        self, parts: Sequence[tuple[int, int]], callees: Sequence[Function], own: Function | None
     ) -> None:
-        """The calls of ``callees`` count that come from code in these ``parts``, or that ``jumper``
-        jumps to where it has tail calls, and no others. The program stands still."""
-        own = self._member(jumper)
+        """The calls of ``callees`` count that come from code in these ``parts``, or that ``own``
+        jumps to where it has tail calls, all of ``own``, and no others. The program stands
+        still."""
+        stays = self._member(own)
         for number in sorted(self.installer.members):
-            if number >= self._free and number != own:
+            if number >= self._free and number != stays:
                 self.installer.give_up_member(number)
-        if jumper is not None and own is None:
-            self.pads.add([jumper], self._tell)
-            own = self._member(jumper)
+        if own is not None and stays is None:
+            self.pads.add([own], self._tell)
+            stays = self._member(own)
         always = {function.address for function in self.pads.functions[: self._free]}
         callees = [function for function in callees if function.address not in always]
         room = min(self.tables.members.most, MOST_WALKED) - len(self.pads.functions)
@@ -139,7 +141,7 @@ class WalkCollector(SetCollector, Walks):
             self.pads.left_out[function] = _TOO_MANY
         self.pads.add(chosen, self._tell, self._latest())
         stretches = [range(*part) for part in parts]
-        self.tables.members.walk_from(stretches, self._free, self._idle, own)
+        self.tables.members.walk_from(stretches, self._free, self._idle, stays)
         self._enable_members()
 
     def _latest(self) -> float:

@@ -21,6 +21,7 @@ class End(str, Enum):
     SYSTEM_CALL = "in its system call"
     UNTIMED = "calls that cannot be timed"
     SPREAD = "in calls that hold less each"
+    GONE = "hardly called any more while it was looked into"
     CUT_SHORT = "the walk ended here"
 
 

@@ -69,7 +69,7 @@ MAY = {
         "darc/analyses/walk",
         {
             *("again", "base", "doing", "event_waits", "is_done", "is_jumper", "is_looked_at"),
-            *("lends", "looks", "share", "whole"),
+            *("is_timed", "lends", "looks", "share", "whole"),
         },
     ),
 }

@@ -401,3 +401,32 @@ def test_what_the_paper_has_found(
     ends = {names[-1].removesuffix("64") for names in found if names[:3] == STORE}
     assert not wanted or wanted & ends, done.gdb
     assert not unwanted & ends, done.gdb
+
+
+PHASES = """
+#define NOINLINE __attribute__((noinline, noclone))
+static volatile unsigned long sum;
+NOINLINE void sift(void) { for (int i = 0; i < 20000; i++) sum += i; }
+NOINLINE void load(void) { sift(); }
+NOINLINE void settle(void) { for (int i = 0; i < 20000; i++) sum += i; }
+/* Whether what load calls is timed, not by main alone: so load itself is being looked into. */
+static int is_looked_into(void) { return *(volatile unsigned char *)sift == 0xe9; }
+int main(void)
+{
+    while (!is_looked_into())
+        load();
+    for (;;)
+        settle();
+}
+"""
+"""What had all of the time is over as soon as the walk looks into it."""
+
+
+@IN_LLDB_AT_NIGHT
+def test_what_is_over_when_it_is_looked_into(tmp_path: Path) -> None:
+    """It does not hold time itself that its callees had."""
+    commands = ["darc walk --window 300ms", "run", REPORT, "kill"]
+    done = debug(tmp_path, compiled(tmp_path, PHASES), (), commands)
+    (chain,) = groups(done)["main"]["chains"]
+    assert chain["functions"] == ["main", "load"], done.gdb
+    assert chain["end"] == "hardly called any more while it was looked into", done.gdb
