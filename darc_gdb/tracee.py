@@ -19,14 +19,10 @@ from darc.code.system_calls import SystemCall
 from darc.debuggee import bell, procfs
 from darc.debuggee.callmaker import Patience
 from darc.debuggee.detour import AwayError, EndedError, GoneOnError
+from darc.debuggee.tracing import WAIT_FOR_ALL, TraceRequest, trace
 from darc.model.errors import TargetError
 
-_CONT, _GETREGS, _SETREGS = 7, 12, 13
-_GETDISPATCH = 0x4211  # since Linux 6.4
-_GETSIGINFO, _SETSIGINFO, _GETSIGMASK, _SETSIGMASK = 0x4202, 0x4203, 0x420A, 0x420B
-_SECCOMP_GET_FILTER = 0x420C
 _MOST_FILTERS, _FILTER_STEP = 256, 8
-_WALL = 0x4000_0000
 _NAMES = (
     "r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss "
     "fs_base gs_base ds es fs gs"
@@ -43,8 +39,6 @@ _LONGEST_SECONDS = 60.0
 _HALT_SECONDS = 3.0
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_libc.ptrace.restype = ctypes.c_long
-_libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
 
 
 def signal_of(information: bytes | None) -> int:
@@ -69,12 +63,13 @@ class Tracee:
         self.is_away = False
         """Whether it was let go on, and could not be stopped again."""
 
-    def _ask(self, request: int, address: int, data: object) -> None:
-        if _libc.ptrace(request, self.thread, address, data) == -1:
-            number = ctypes.get_errno()
+    def _ask(self, request: TraceRequest, address: int, data: object) -> None:
+        try:
+            trace(request, self.thread, address, data)
+        except OSError as error:
             if not Path(f"/proc/{self.process}/task/{self.thread}").exists():
-                raise self._ended()
-            raise TargetError(f"cannot control thread {self.thread}: {os.strerror(number)}")
+                raise self._ended() from None
+            raise TargetError(f"cannot control thread {self.thread}: {error.strerror}") from None
 
     def _away(self) -> AwayError:
         self.is_away = True
@@ -89,30 +84,30 @@ class Tracee:
     def registers(self) -> dict[str, int]:
         """All general registers."""
         buffer = ctypes.create_string_buffer(_REGISTERS.size)
-        self._ask(_GETREGS, 0, buffer)
+        self._ask(TraceRequest.GETREGS, 0, buffer)
         return dict(zip(_NAMES, _REGISTERS.unpack(buffer.raw), strict=True))
 
     def set_registers(self, values: Mapping[str, int]) -> None:
         """Sets all general registers at once."""
-        self._ask(_SETREGS, 0, _REGISTERS.pack(*(values[name] for name in _NAMES)))
+        self._ask(TraceRequest.SETREGS, 0, _REGISTERS.pack(*(values[name] for name in _NAMES)))
 
     def mask(self) -> int:
         """The signals that it blocks: those that it will when the system call that it is in has
         come back, where that blocks others meanwhile."""
         buffer = ctypes.create_string_buffer(8)
-        self._ask(_GETSIGMASK, 8, buffer)
+        self._ask(TraceRequest.GETSIGMASK, 8, buffer)
         return int.from_bytes(buffer.raw, "little")
 
     def set_mask(self, mask: int) -> None:
         """Blocks these signals alone."""
-        self._ask(_SETSIGMASK, 8, mask.to_bytes(8, "little"))
+        self._ask(TraceRequest.SETSIGMASK, 8, mask.to_bytes(8, "little"))
 
     def information(self) -> bytes | None:
         """What the signal says that it was stopped for, which is on its way to it; ``None`` where
         it stopped with its whole process (ptrace(2), group-stop)."""
         buffer = ctypes.create_string_buffer(_SIGINFO_SIZE)
         try:
-            self._ask(_GETSIGINFO, 0, buffer)
+            self._ask(TraceRequest.GETSIGINFO, 0, buffer)
         except TargetError:
             return None
         return buffer.raw
@@ -129,7 +124,7 @@ class Tracee:
 
     def set_information(self, information: bytes) -> None:
         """The signal on its way says this."""
-        self._ask(_SETSIGINFO, 0, information)
+        self._ask(TraceRequest.SETSIGINFO, 0, information)
 
     def waits_for(self, number: int) -> bool:
         """Whether this signal is kept for it in the kernel."""
@@ -140,7 +135,7 @@ class Tracee:
         (Linux, ``admin-guide/syscall-user-dispatch.rst``). ``None``: the kernel does not tell."""
         buffer = ctypes.create_string_buffer(_DISPATCH.size)
         try:
-            self._ask(_GETDISPATCH, _DISPATCH.size, buffer)
+            self._ask(TraceRequest.GET_SYSCALL_USER_DISPATCH_CONFIG, _DISPATCH.size, buffer)
         except EndedError:
             return False
         except TargetError:
@@ -152,11 +147,12 @@ class Tracee:
         ``None``: the kernel does not tell, as it does root alone (ptrace(2))."""
         found = list[bytes]()
         for number in range(_MOST_FILTERS):
-            count = _libc.ptrace(_SECCOMP_GET_FILTER, self.thread, number, None)
-            if count < 0:
-                return found if ctypes.get_errno() == errno.ENOENT and number else None
+            try:
+                count = trace(TraceRequest.SECCOMP_GET_FILTER, self.thread, number)
+            except OSError as error:
+                return found if error.errno == errno.ENOENT and number else None
             buffer = ctypes.create_string_buffer(count * _FILTER_STEP)
-            self._ask(_SECCOMP_GET_FILTER, number, buffer)
+            self._ask(TraceRequest.SECCOMP_GET_FILTER, number, buffer)
             found.append(buffer.raw)
         return None
 
@@ -173,7 +169,7 @@ class Tracee:
             GoneOnError: it had gone on for long, and was stopped.
             AwayError: it goes on, and cannot be stopped.
         """
-        self._ask(_CONT, 0, number)
+        self._ask(TraceRequest.CONT, 0, number)
         patience = Patience(self.process, self.thread)
         try:
             found = self._awaited(patience, _LONGEST_SECONDS)
@@ -209,14 +205,14 @@ class Tracee:
 
     def _stopped(self) -> int | None:
         """The signal that it stopped for, if it has. Its end is left for gdb to see."""
-        options = os.WSTOPPED | os.WEXITED | os.WNOHANG | _WALL
+        options = os.WSTOPPED | os.WEXITED | os.WNOHANG | WAIT_FOR_ALL
         try:
             seen = os.waitid(os.P_PID, self.thread, options | os.WNOWAIT)
             if seen is None:
                 return None
             if seen.si_code not in (os.CLD_TRAPPED, os.CLD_STOPPED):
                 raise self._ended()
-            _, status = os.waitpid(self.thread, os.WNOHANG | _WALL)
+            _, status = os.waitpid(self.thread, os.WNOHANG | WAIT_FOR_ALL)
         except (ChildProcessError, ProcessLookupError):
             raise self._ended() from None
         return os.WSTOPSIG(status)

@@ -24,6 +24,7 @@ from typing import Self
 
 from darc.code.system_calls import COUNTER_IN_USER, MAKING_CHILDREN, SystemCall
 from darc.debuggee import procfs
+from darc.debuggee.tracing import WAIT_FOR_ALL, TraceRequest, trace
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target import companions, living
 from darc.target.target import Target
@@ -34,9 +35,7 @@ _FEW = 1000
 """So many tasks that were made are asked one by one; behind more, all that there are."""
 _MADE_PER_SECOND = 100_000
 """No system makes more tasks: none of them has been given a number anew by then."""
-_POKE_USER, _DETACH, _SEIZE, _INTERRUPT = 6, 17, 0x4206, 0x4207
 _EVENT_STOP = 128
-_WALL = 0x4000_0000
 _PATIENCE_SECONDS = 2.0
 """A thread may be in the middle of a read from a disk."""
 _LOOK_SECONDS = 0.0002
@@ -47,16 +46,8 @@ _MOST_LOOKS = 8
 @functools.cache
 def _libc() -> ctypes.CDLL:
     libc = ctypes.CDLL(None, use_errno=True)
-    libc.ptrace.restype = ctypes.c_long
-    libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
     libc.syscall.restype = ctypes.c_long
     return libc
-
-
-def _trace(request: int, thread: int, address: int = 0, data: int = 0) -> None:
-    """Raises OSError."""
-    if _libc().ptrace(request, thread, address, data) == -1:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _share(task: int, other: int) -> bool:
@@ -149,7 +140,7 @@ class StillCompanions(companions.Companions):
             self._standing.clear()
             for thread, signal in held.items():
                 with contextlib.suppress(OSError):  # it was killed
-                    _trace(_DETACH, thread, 0, signal)
+                    trace(TraceRequest.DETACH, thread, 0, signal)
 
     def program_counters(self) -> Mapping[int, int]:
         return self._told(procfs.program_counter)
@@ -169,7 +160,7 @@ class StillCompanions(companions.Companions):
         try:
             if thread not in self._held:
                 raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-            _trace(_POKE_USER, thread, COUNTER_IN_USER, place)
+            trace(TraceRequest.POKE_USER, thread, COUNTER_IN_USER, place)
         except OSError as error:
             raise TargetError(
                 f"cannot lead thread {thread}, of a process that shares the program's memory: "
@@ -215,13 +206,13 @@ class StillCompanions(companions.Companions):
             self._standing.add(task)  # asked to stop, it would do so when nobody looks any more
             return False
         try:
-            _trace(_SEIZE, task)
+            trace(TraceRequest.SEIZE, task)
         except OSError:
             if living.state(process, task) == "t":  # another debugger has stopped it
                 self._standing.add(task)
             return False
         with contextlib.suppress(OSError):
-            _trace(_INTERRUPT, task)
+            trace(TraceRequest.INTERRUPT, task)
         return True
 
     def _waits_deeply(self, process: int, task: int) -> bool:
@@ -239,7 +230,7 @@ class StillCompanions(companions.Companions):
         end = time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < end:
             try:
-                found, status = os.waitpid(task, os.WNOHANG | _WALL)
+                found, status = os.waitpid(task, os.WNOHANG | WAIT_FOR_ALL)
             except ChildProcessError:
                 return
             if found and not os.WIFSTOPPED(status):

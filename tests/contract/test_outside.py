@@ -60,13 +60,14 @@ CALLERS_OF_C = {
     "darc/code/scans.py": "libcallscan",
     "darc/code/symscans.py": "libsymscan, which is darc's",
     "darc/debuggee/bell.py": "signals to one thread, with a value",
-    "darc/debuggee/companions.py": "kcmp, and ptrace of who shares the program's memory",
+    "darc/debuggee/companions.py": "kcmp, of who shares the program's memory",
     "darc/debuggee/clock.py": "a few instructions that read the time-stamp counter",
     "darc/debuggee/perf.py": "system calls that Python has not",
     "darc/app/presses.py": "libpresses, which is darc's",
+    "darc/debuggee/tracing.py": "ptrace",
     "darc/debuggee/wordscan.py": "libwordscan, which is darc's",
     "darc_gdb/later.py": "what comes as gdb ends",
-    "darc_gdb/tracee.py": "ptrace",
+    "darc_gdb/tracee.py": "tgkill",
     "darc_lldb/overrides.py": "what lldb's module does not hand on",
 }
 KEEPERS = {
