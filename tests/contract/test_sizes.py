@@ -104,8 +104,6 @@ LARGER_FUNCTIONS = {
     },
     "the cases of one question, in the order in which they are asked": {
         "darc/analyses/catching.py Catcher.look": Size(35, statements=30),
-        "darc/code/x86_64.py _site": Size(40),
-        "darc/code/x86_64.py _tail_site": Size(45),
         "darc/code/x86_64.py read_function": Size(35, statements=35),
         "darc/code/x86_64_copies.py Copies._lead_to_slot": Size(35, statements=30),
         "darc/debuggee/journal.py parse": Size(45, statements=40),
