@@ -42,7 +42,6 @@ LARGER = {
         "darc/collectors/pad_collector.py PadCollector": Size(350, 37, 18),
     },
     "owns one thing that is written into a program, with its undo: these are divided together": {
-        "darc/debuggee/process_foothold.py ProcessFoothold": Size(425, 38, 8),
         "darc/pads/foothold.py Foothold": Size(300, 38, 10),
         "darc/pads/installer.py PadInstaller": Size(375, 36, 15),
         "darc/pads/returns.py ReturnLandings": Size(325, 36, 6),
