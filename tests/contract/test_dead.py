@@ -1,8 +1,8 @@
 """All is there for something: what nothing in the product refers to is dead, whoever tests it.
 
 A name of a module is referred to where the module, or one that imports it from there, has it; a
-method where its name is asked of anything, but inside methods of that name, which hand on alone. So
-one that overrides another is alive where that is.
+method, a field or a member where its name is asked of anything, but inside methods of that name,
+which hand on alone. So one that overrides another is alive where that is.
 """
 
 from __future__ import annotations
@@ -21,6 +21,15 @@ from tests.contract.names import name_of, names_in, walk
 from tests.contract.tree import INSTALLED, MODULES, ROOT, module_name, parsed, trees
 
 OTHERS_CALL = {
+    "asked for by a name that is made of another one's": {
+        "darc/agent/compiled.py": {
+            *("STUB_CALL", "STUB_ENTRY", "STUB_INDIRECT", "STUB_LANDED", "STUB_LEAVE"),
+            *("STUB_RETURNED", "STUB_TAIL"),
+        },
+    },
+    "asked for by the value that a user has typed": {
+        "darc/app/commands/report.py": {"ANSWER"},
+    },
     "gdb calls it": {
         "darc_gdb/bell.py": {"invoke"},
         "darc_gdb/commands.py": {"get_set_string", "get_show_string", "invoke"},
@@ -36,7 +45,7 @@ OTHERS_CALL = {
         "darc_lldb/stophook.py": {"handle_stop"},
     },
 }
-"""What no line of this house refers to, by who does."""
+"""What no line of this house refers to by its name, by who does, or how."""
 
 Trees = Mapping[Path, ast.Module]
 
@@ -48,17 +57,19 @@ class Made(NamedTuple):
     line: int
     name: str
     within: str
-    """The class that it is a method of; nothing for what a module has."""
+    """The class that has it; nothing for what a module has."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} {f'{self.within}.' if self.within else ''}{self.name}"
 
 
 def made_in(file: Path, tree: ast.Module) -> Iterator[Made]:
-    """Functions, classes and constants of a module, and the methods of its classes; but for names
-    that Python itself asks for."""
+    """Functions, classes and constants of a module, and the methods, fields and members of its
+    classes; but for names that Python itself asks for, and for what a tool has written down of the
+    compiled agent, which is all that this has."""
+    is_written = "\nWritten by ``tools/" in (ast.get_docstring(tree) or "")
     for found in _made(file, tree.body, ""):
-        if not re.fullmatch("__.*__|_", found.name):
+        if not (found.within and is_written) and not re.fullmatch("_.*_|_", found.name):
             yield found
 
 
@@ -69,12 +80,12 @@ def _made(file: Path, body: list[ast.stmt], within: str) -> Iterator[Made]:
                 yield Made(file, node.lineno, name, within)
                 if isinstance(node, ast.ClassDef):
                     yield from _made(file, node.body, node.name)
-            case ast.Assign(targets=targets) if not within:
+            case ast.Assign(targets=targets):
                 for target in targets:
                     for one in ast.walk(target):
                         if isinstance(one, ast.Name):
                             yield Made(file, node.lineno, one.id, within)
-            case ast.AnnAssign(target=ast.Name(id=name)) if not within:
+            case ast.AnnAssign(target=ast.Name(id=name)):
                 yield Made(file, node.lineno, name, within)
             case ast.If() | ast.Try():
                 yield from _made(file, [*node.body, *node.orelse], within)
@@ -116,6 +127,8 @@ def uses_of(tree: ast.Module) -> Uses:
                     asked.add(name)
                 if isinstance(node.value, ast.Name) and known.get(node.value.id) in MODULES:
                     continue  # of which nothing else is asked by that
+            case ast.MatchClass(kwd_attrs=attributes):
+                asked.update(attributes)
             case ast.Constant(value=str(text)) if re.fullmatch(r"[\w.]+", text):
                 words.update(text.split("."))
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
@@ -261,7 +274,15 @@ class Base:
     def hands_on(self, to): return to.hands_on(self)
 
 class Alone:
+    size: int
     def __init__(self): self.begin()
+
+class Kind(Enum):
+    FIRST = 1
+    LAST = 2
+    _missing_ = 3
+
+Base.kind = Kind.FIRST
 """
 
 
@@ -280,6 +301,8 @@ def test_what_is_dead_is_named() -> None:
         "darc/x.py:13 Base._other",
         "darc/x.py:14 Base.hands_on",
         "darc/x.py:16 Alone",
+        "darc/x.py:17 Alone.size",
+        "darc/x.py:22 Kind.LAST",
     ]
 
 
