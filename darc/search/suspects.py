@@ -12,7 +12,6 @@ it the search finds by itself.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, zip_longest
 
@@ -23,6 +22,7 @@ from darc.model.peaks import Peak, PeakRange
 from darc.model.profile import Profile
 from darc.model.shares import SLIGHT
 from darc.model.slices import less
+from darc.model.waitcalls import is_sleep
 from darc.model.why import Suspect
 
 LEAST_TO_JUDGE = 100
@@ -50,16 +50,6 @@ _FEW = 0.1
 
 OF_LARGEST = 0.8
 """Of the largest delay: who has so much may be called in the one that has that, or calls it."""
-
-SLEEPS = frozenset(
-    "nanosleep clock_nanosleep usleep sleep thrd_sleep pause sigsuspend sigtimedwait "
-    "g_usleep uv_sleep apr_sleep".split()
-)
-"""Functions that take as long as their callers say, or until a signal comes: none of them is slow,
-whoever calls it may be."""
-
-_SLEEP_FOR = re.compile(r"_ZNSt(3__1)?11this_thread(9sleep_for|11sleep_until)")
-"""The same of C++."""
 
 _ALIKE = 0.8
 """Slow calls, and what they take: so much of each other's have two that may be the same calls."""
@@ -259,12 +249,6 @@ def _slow_calls(profile: Profile, peak: Peak, least: int, *, is_last: bool) -> d
         if is_gap and sum(slow[one] for one in above) < least:
             return {one: slow[one] for one in numbers if one < number}
     return slow
-
-
-def is_sleep(function: Function) -> bool:
-    """Whether it is one of :data:`SLEEPS`, by its name."""
-    plain = function.symbol.split("@", 1)[0]
-    return plain.lstrip("_") in SLEEPS or _SLEEP_FOR.match(plain) is not None
 
 
 def _slow_peak(row: FunctionProfile, least: int) -> Peak | None:

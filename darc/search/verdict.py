@@ -108,7 +108,7 @@ class Evidence:
             verdict=verdict,
             answers=tuple(self.ranked[:MOST_ANSWERS]),
             making=known.making,
-            functions=len(known.rows),
+            functions=len(known.counted),
             calls=sum(row.profile.count for row in known.rows),
             seconds=known.seconds,
             is_sure=is_sure,
