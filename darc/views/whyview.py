@@ -53,11 +53,11 @@ def draw_why(
     for number, one in enumerate(known.answers, 1):
         yield from _answer(number, one, show=show, note=note, path_text=path_text)
         if known.is_over and not one.paths:
-            command = _start(known, one.suspect)
+            command = start_text(known, one.suspect)
             yield Text(f"  {command} looks longer into that")
     for suspect in known.open:
         yield Text(_slow(suspect, show), "bold")
-        yield Text(f"  not looked into: {_start(known, suspect)}")
+        yield Text(f"  not looked into: {start_text(known, suspect)}")
     for suspect, wait in known.idle:
         how = "as in 1" if _waits_there(known, wait) else "as for its next work"
         why = f"waits in {show(wait)}, {how}"
@@ -91,7 +91,7 @@ def _who_had(one: Answer) -> str:
     return "its CPU quota was used up" if is_quota else "others had the processor"
 
 
-def _start(known: Why, suspect: Suspect) -> str:
+def start_text(known: Why, suspect: Suspect) -> str:
     """The command that looks into the slow calls of a suspect, in quotes, as it is to be typed."""
     spelled = known.spelled.get(suspect.row.function.address, suspect.name)
     return f"'darc start {typed(spelled)} --peak {suspect.typed_peak}'"
@@ -104,14 +104,14 @@ def _tail(known: Why, tail: Suspect, show: Show) -> Iterator[Text]:
         f"  {name} has no slow peak, but a long tail: {tail.slow} of {calls_text(profile.count)} "
         f"take eight times as long as most and more, not {median}"
     )
-    yield Text(f"    {_start(known, tail)} looks into these")
+    yield Text(f"    {start_text(known, tail)} looks into these")
 
 
 def _left_out(known: Why, suspect: Suspect, why: str, show: Show) -> Iterator[Text]:
     name = show(suspect.name)
     yield Text(f"  left out: {name} {why}")
     if known.verdict is not Verdict.FOUND:
-        command = _start(known, suspect)
+        command = start_text(known, suspect)
         yield Text(f"    {command} looks into it all the same")
 
 
