@@ -60,16 +60,6 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
     return notes
 
 
-def check_files(program: Program) -> None:
-    """
-    Raises:
-        UnsupportedError: a file of ``program`` has code whose runtime looks for return addresses,
-            as far as its headers tell.
-    """
-    for module in program.modules:
-        runtimes.check_sections(module.image, module.name)
-
-
 def check_runtimes(program: Program) -> None:
     """
     Raises:

@@ -67,14 +67,6 @@ class HasCode(ABC):
             UnsupportedError: there is some by now that nothing may be timed beside.
         """
 
-    def check_files(self, program: Program) -> None:
-        """Asked before anything is looked for in the ``program``.
-
-        Raises:
-            UnsupportedError: nothing may be timed in it, as far as its files tell that at once.
-        """
-        del program
-
     def entry(self) -> int | None:
         """Where the program itself begins, when everything that is loaded with it is there;
         ``None`` where there is no such place."""

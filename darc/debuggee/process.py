@@ -188,9 +188,6 @@ class ProcessDebuggee(Debuggee):
             beside=partial(procfs.mapped_file, pid),
         )
 
-    def check_files(self, program: Program) -> None:
-        admission.check_files(program)
-
     def refresh(self, program: Program) -> None:
         program.update(procfs.regions(self._pid))
         admission.check_runtimes(program)

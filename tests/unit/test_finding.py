@@ -291,9 +291,6 @@ class Kernel:
     def check_supported(self) -> None:
         pass
 
-    def check_files(self, program: Program) -> None:
-        pass
-
     def watch_over(self) -> Callable[[bool], None]:
         return lambda _is_there: None
 
