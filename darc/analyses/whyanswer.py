@@ -30,7 +30,7 @@ def answer_to(suspect: Suspect, shown: Snapshot, known: FunctionSet, program: Pr
     lacks = lacks_processor(shown)
     is_all = is_disturbed(known, suspect) and not (is_preempted(shown.paths) or lacks)
     idle = handed = None
-    if not lacks:
+    if not lacks or waits_all_the_same(suspect, shown):
         idle, handed = idle_in(shown), handed_in(shown.paths)
         wait = seldom_waits_in(shown)
         if wait is not None:
@@ -75,6 +75,16 @@ def lacks_processor(shown: Snapshot) -> bool:
     they were woken for had come by then."""
     waits = shown.waits
     return waits is not None and 2 * waits.without_processor > waits.cycles
+
+
+def waits_all_the_same(suspect: Suspect, shown: Snapshot) -> bool:
+    """Of such calls: whether, without what they lacked a processor, they would be among the slow
+    ones by what they waited before. On a busy machine whoever waits for work waits for a processor
+    as well, when that has come."""
+    waits = shown.waits
+    if waits is None or not waits.ops:
+        return False
+    return waits.cycles - waits.without_processor >= suspect.threshold * waits.ops
 
 
 def idle_in(shown: Snapshot) -> str | None:
