@@ -116,7 +116,6 @@ LARGER_FUNCTIONS = {
         "darc/views/treeview.py _line": Size(40),
         "darc/views/treeview.py draw_tree": Size(40, statements=30),
         "darc/views/waitsview.py draw_waits": Size(40, statements=35),
-        "darc/views/whyview.py draw_why": Size(40, statements=35),
     },
     "a command line's options, one after the other": {
         "kgdb/vm/cli.py _parser": Size(55, statements=35),

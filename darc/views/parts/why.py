@@ -40,6 +40,8 @@ def _to_json(known: Why) -> dict[str, Any]:
         "answers": [_answer_to_json(one) for one in known.answers],
         "open": [_suspect_to_json(one) for one in known.open],
         "tail": None if known.tail is None else _tail_to_json(known.tail),
+        "costlier": None if known.costlier is None else _suspect_to_json(known.costlier),
+        "too_few": None if known.rare is None else _suspect_to_json(known.rare),
     }
 
 
