@@ -1,11 +1,12 @@
-"""Which faults the program handles itself: what may raise one is left where it is."""
+"""Which of the program's signal handlers may know instructions, which are left in their places."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 
 from darc.agent.memory import AgentMemory
-from darc.code.faults import FAULTS
+from darc.code.faults import ELSEWHERE, FAULTS
 from darc.code.program import Program
 from darc.pads.backend import PadBackend
 from darc.pads.foothold import Foothold
@@ -13,6 +14,12 @@ from darc.pads.foothold import Foothold
 _LEFT = (
     "which may know instructions by their places: no probe moves an instruction that may fault, so "
     "some calls cannot be timed"
+)
+
+
+_SET_BACK = (
+    "which may set a thread back that it finds in a sequence: no probe moves an instruction that "
+    "accesses other memory than the stack, so some functions and calls cannot be timed"
 )
 
 
@@ -33,12 +40,15 @@ class FaultHandlers:
         own = self._backend.own_handlers(program, foothold)
         self._faults = self._backend.faults()
         program.patchable.leave_in_place(own)
-        if not own:
-            return []
-        modules = {m.name for at in own.values() if (m := program.module_at(at)) is not None}
-        where = f" in {', '.join(sorted(modules))}" if modules else ""
-        names = ", ".join(FAULTS[signal] for signal in sorted(own))
-        return [f"the program handles {names} by a handler{where}, {_LEFT}"]
+        kinds = ((FAULTS.keys() & own.keys(), _LEFT), (own.keys() - FAULTS.keys(), _SET_BACK))
+        return [self._told(signals, own, what) for signals, what in kinds if signals]
+
+    def _told(self, signals: AbstractSet[int], own: Mapping[int, int], what: str) -> str:
+        program = self._program
+        found = {m.name for one in signals if (m := program.module_at(own[one])) is not None}
+        where = f" in {', '.join(sorted(found))}" if found else ""
+        names = ", ".join((FAULTS | ELSEWHERE)[signal] for signal in sorted(signals))
+        return f"the program handles {names} by a handler{where}, {what}"
 
     def announce(self, tables: AgentMemory) -> None:
         """Has the debugger look at those that were set in a way that no guard sees. Any thread."""
