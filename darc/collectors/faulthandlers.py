@@ -32,6 +32,8 @@ class FaultHandlers:
         self._note = note
         self._faults: frozenset[int] = frozenset()
         """Signals of faults that the program is known to handle."""
+        self._seen: frozenset[int] = frozenset()
+        """Handlers of other signals that it has set meanwhile, by address."""
 
     def look(self, foothold: Foothold) -> list[str]:
         """Finds them, before anything is put into the program. May call functions in it. Returns
@@ -63,8 +65,19 @@ class FaultHandlers:
         tables.set(faults=0)
         self._faults = self._backend.faults() | {n for n in FAULTS if announced >> n & 1}
         handled = program.patchable.handled | self._faults
+        kinds = []
+        if handled != program.patchable.handled:
+            kinds.append(f"faults from now on, {_LEFT}")
+        set_now = frozenset(tables.handlers())
+        new, self._seen = set_now - self._seen, set_now
+        if any(self._backend.sets_back(program, handler) for handler in new):
+            others = handled | {n for n in ELSEWHERE if announced >> n % 64 & 1}
+            if others != handled:
+                kinds.append(f"signals from now on, {_SET_BACK}")
+            handled = others
         if handled == program.patchable.handled:
             return False
         program.patchable.leave_in_place(handled)
-        self._note(f"the program has other handlers of faults from now on, {_LEFT}")
+        for kind in kinds:
+            self._note(f"the program has other handlers of {kind}")
         return True

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.debugger import IN_LLDB_AT_NIGHT, REPORT, Done, attempt, debug
 from tests.kills import programs as hazards
 
@@ -30,7 +32,7 @@ def timed(done: Done) -> dict[str, str | None]:
     assert done.report is not None, done.gdb
     own = done.report["set"]
     left = {row["function"]: row["why"] for row in own["left_out"]}
-    return left | {row["function"]: None for row in own["functions"]}
+    return {row["function"]: None for row in own["functions"]} | left
 
 
 PROFILE = "darc profile handle relative plain rest --time 3s"
@@ -45,6 +47,29 @@ def test_sequences_stay_where_they_are(tmp_path: Path) -> None:
 def test_f0_is_refused(tmp_path: Path) -> None:
     done = analyse(tmp_path, attempt("darc start handle --max-time 2s"))
     assert f"cannot time handle: {LEFT}" in done.gdb
+
+
+@pytest.mark.parametrize("command", ["profile", "start"])
+def test_handler_that_comes_late(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked at before the program has it."""
+    monkeypatch.setenv("RESTARTS", "late")
+    begin = PROFILE if command == "profile" else "darc start handle --max-time 10s"
+    done = analyse(tmp_path, begin, "continue", REPORT, "darc stop")
+    assert "the program has other handlers of signals from now on, which may set" in done.gdb
+    if command == "profile":
+        assert timed(done) == {"handle": LEFT, "relative": None, "plain": None, "rest": None}
+    else:
+        assert f"handle is not timed any more: {LEFT}" in done.gdb
+
+
+def test_handler_that_only_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of profilers do: nothing is left alone."""
+    monkeypatch.setenv("RESTARTS", "reads")
+    done = analyse(tmp_path, PROFILE, "continue", REPORT, "darc stop")
+    assert set(timed(done).values()) == {None}
+    assert "set a thread back" not in done.gdb
 
 
 def test_walk(tmp_path: Path) -> None:
