@@ -17,6 +17,9 @@ _LEFT = (
 )
 
 
+_MOST_NAMES = 4
+"""Of signals that are told: some programs handle all."""
+
 _SET_BACK = (
     "which may set a thread back that it finds in a sequence: no probe moves an instruction that "
     "accesses other memory than the stack, so some functions and calls cannot be timed"
@@ -49,7 +52,8 @@ class FaultHandlers:
         program = self._program
         found = {m.name for one in signals if (m := program.module_at(own[one])) is not None}
         where = f" in {', '.join(sorted(found))}" if found else ""
-        names = ", ".join((FAULTS | ELSEWHERE)[signal] for signal in sorted(signals))
+        names = ", ".join((FAULTS | ELSEWHERE)[signal] for signal in sorted(signals)[:_MOST_NAMES])
+        names += f" and {len(signals) - _MOST_NAMES} more" if len(signals) > _MOST_NAMES else ""
         return f"the program handles {names} by a handler{where}, {what}"
 
     def announce(self, tables: AgentMemory) -> None:
