@@ -51,12 +51,12 @@ def draw_why(
         seen = making_told(known.making, is_over=known.is_over)
     yield Text(f"  {seen}")
     for number, one in enumerate(known.answers, 1):
-        yield from _answer(number, one, show=show, note=note, path_text=path_text)
+        yield from _answer_lines(number, one, show=show, note=note, path_text=path_text)
         if known.is_over and not one.paths:
             command = _start(known, one.suspect)
             yield Text(f"  {command} looks longer into that")
     for suspect in known.open:
-        yield Text(_slow(suspect, show), "bold")
+        yield Text(_slow_text(suspect, show), "bold")
         yield Text(f"  not looked into: {_start(known, suspect)}")
     for suspect, wait in known.idle:
         how = "as in 1" if _waits_there(known, wait) else "as for its next work"
@@ -66,7 +66,7 @@ def draw_why(
         why = f"is slow once in each call of {show(whole.name)}, which always takes as long"
         yield from _left_out(known, suspect, why, show)
     if known.tail is not None:
-        yield from _tail(known, known.tail, show)
+        yield from _tail_lines(known, known.tail, show)
     for reason in known.reasons:
         prefix = "not sure of 1: " if known.verdict is Verdict.FOUND else ""
         yield Text(f"  {prefix}{note(reason)}")
@@ -97,7 +97,7 @@ def _start(known: Why, suspect: Suspect) -> str:
     return f"'darc start {typed(spelled)} --peak {suspect.typed_peak}'"
 
 
-def _tail(known: Why, tail: Suspect, show: Show) -> Iterator[Text]:
+def _tail_lines(known: Why, tail: Suspect, show: Show) -> Iterator[Text]:
     profile, name = tail.row.profile, show(tail.name)
     median = format_cycles(tail.fast_mean, profile.hz)
     yield Text(
@@ -115,7 +115,7 @@ def _left_out(known: Why, suspect: Suspect, why: str, show: Show) -> Iterator[Te
         yield Text(f"    {command} looks into it all the same")
 
 
-def _answer(
+def _answer_lines(
     number: int,
     one: Answer,
     show: Show,
@@ -123,7 +123,7 @@ def _answer(
     path_text: Callable[[RootCausePath, Show], str],
 ) -> Iterator[Text]:
     suspect, found = one.suspect, one.found
-    yield Text(f"{number} {_slow(suspect, show)}", "bold")
+    yield Text(f"{number} {_slow_text(suspect, show)}", "bold")
     if found is None:
         why = (one.why or "").strip()
         yield Text(f"  not looked into: {note(why)}" if why else "  not looked into")
@@ -151,7 +151,7 @@ def _answer(
         yield Text(f"    {note(one.doubt)}")
 
 
-def _slow(suspect: Suspect, show: Show) -> str:
+def _slow_text(suspect: Suspect, show: Show) -> str:
     profile = suspect.row.profile
     slow, fast = (
         format_cycles(cycles, profile.hz) for cycles in (suspect.slow_mean, suspect.fast_mean)
