@@ -11,7 +11,7 @@ from darc.debuggee import procfs
 from darc.model.errors import UnsupportedError
 
 _FILES = (
-    (re.compile(r"(vgpreload_.*|\w+-amd64-linux)"), re.compile(r"/valgrind/"), "Valgrind"),
+    (re.compile(r"vgpreload_.*|\w+-\w+-linux"), re.compile(r"/valgrind/"), "Valgrind"),
     (re.compile(r"libdynamorio\.so.*"), re.compile(""), "DynamoRIO"),
     (re.compile(r"pinbin|libpin3dwarf\.so|libpindwarf\.so"), re.compile(""), "Intel's Pin"),
     (re.compile(r"rosetta"), re.compile("rosetta|oah", re.I), "Rosetta"),
