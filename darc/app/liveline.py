@@ -89,6 +89,11 @@ class LineScreen(Screen):
 
     @property
     @any_thread
+    def wraps(self) -> bool:
+        return is_terminal()
+
+    @property
+    @any_thread
     def has_live_line(self) -> bool:
         return is_terminal()
 

@@ -27,6 +27,11 @@ class Screen(ABC):
         """Columns of the output; 0 when unlimited."""
 
     @property
+    def wraps(self) -> bool:
+        """Whether sentences are to be wrapped at the :attr:`width`."""
+        return False
+
+    @property
     def is_script(self) -> bool:
         """Whether nobody is there to type: the debugger carries out the commands that it was given
         and ends (batch)."""

@@ -283,6 +283,20 @@ def test_ctrl_c_in_the_middle(tmp_path: Path) -> None:
 
 
 @IN_BOTH
+def test_at_a_terminal_what_is_told_is_wrapped_between_words(tmp_path: Path) -> None:
+    with debugger.terminal(tmp_path, str(build("held")), columns=80) as gdb:
+        gdb.command("darc catch handle --above 10ms")
+        told = gdb.command("run 4000 > program.out")
+    found = re.search(r"darc: handle under way for .*? its probes", told.replace("\r", ""), re.S)
+    assert found is not None, told
+    first, *others = found[0].split("\n")
+    assert others
+    assert max(map(len, (first, *others))) <= 80, told
+    assert all(re.match("  ", one) for one in others), told
+    assert "waits for the lock lock, held by thread" in " ".join(found[0].split())
+
+
+@IN_BOTH
 def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
     commands = [
         attempt("darc catch handle --above 10us"),
