@@ -63,6 +63,9 @@ class Screen(ABC):
         """Whether output takes a line that changes."""
         return True
 
+    def runs(self) -> None:  # noqa: B027  most have nothing to do then
+        """The program runs by now, for the user. Any thread."""
+
     def begins_progress(self) -> bool:
         """While the user waits for a command: whether :meth:`progress` will show that line."""
         return self.has_live_line
