@@ -82,7 +82,6 @@ class Monitor:
         """Since when a Ctrl-C waits in the program; inf: that was heard of."""
         self._stops = 0
         """How many there had been by then."""
-        target.screen.runs()
         self._has_line = target.screen.has_live_line
         self._between = 1.0 if self._has_line else _FIRST_IN_SCRIPTS / _RARER
         self._next_untimed = -math.inf

@@ -156,6 +156,7 @@ class Observer:
         session = self._session
         if session is not None and session.alive and self._monitor is None:
             style = Style(self._target.screen.width, self._target.screen.colour)
+            self._target.screen.runs()
             self._monitor = Monitor(session, self._target, style)
 
     def goes_on(self) -> None:
