@@ -64,7 +64,7 @@ class Screen(ABC):
         return True
 
     @any_thread
-    def runs(self) -> None:
+    def runs(self) -> None:  # noqa: B027  most have nothing to do then
         """The program runs by now, for the user. Any thread."""
 
     def begins_progress(self) -> bool:
