@@ -63,8 +63,8 @@ class Screen(ABC):
         """Whether output takes a line that changes."""
         return True
 
-    @any_thread
-    def runs(self) -> None:  # noqa: B027  most have nothing to do then
+    @any_thread  # noqa: B027  most have nothing to do then
+    def runs(self) -> None:
         """The program runs by now, for the user. Any thread."""
 
     def begins_progress(self) -> bool:
