@@ -31,7 +31,7 @@ from darc.model.waits import Role, Waits, over_paths
 from darc.views.bars import draw
 from darc.views.nonekept import why_none_by_end
 from darc.views.peaktable import bins_text, in_no_peak, peak_table
-from darc.views.style import Style, write
+from darc.views.style import Style, write, write_sentences
 from darc.views.treeview import (
     draw_tree,
     ending_text,
@@ -71,7 +71,7 @@ def tree(snapshot: Snapshot, style: Style) -> Shown:
 
 def waits(snapshot: Snapshot, style: Style) -> Shown:
     """Who kept the in-peak ops waiting."""
-    return write(wait_lines(snapshot, style), style)
+    return write_sentences(wait_lines(snapshot, style), style)
 
 
 def duration(seconds: float) -> str:
@@ -126,7 +126,7 @@ def paths(snapshot: Snapshot, style: Style) -> Shown:
     doubts = [Text(f"  {style.note(warning)}") for warning in snapshot.warnings]
     if any(_is_of_targets(path) for path in snapshot.paths):
         doubts.append(Text(_TARGETS, "dim"))
-    return write([*main_path_lines(snapshot, style), *doubts], style)
+    return write_sentences([*main_path_lines(snapshot, style), *doubts], style)
 
 
 _TARGETS = (
