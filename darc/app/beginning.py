@@ -209,8 +209,11 @@ class Beginning:
         try:
             with progress.over(f"makes the probes for {request.spec}"):
                 session.install()
-        finally:
+        except BaseException:
             self._stay.keep(session.remains)
+            self._stay.give_back()  # as the program goes on, and the debugger may end meanwhile
+            raise
+        self._stay.keep(session.remains)
         self._waiting.begun()
         current.begun(session, request)
         if not (follows and session.pauses.passes()):
