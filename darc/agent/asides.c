@@ -45,12 +45,13 @@ static COLD struct darc_aside *aside_of(context *ctx, u64 site, u64 target, u32 
     return 0;
 }
 
-/* The innermost open call, which has in its time what came to the agent. One that is being opened or closed is none.
+/* The innermost open call, which has in its time what came to the agent: the op itself, where no call is known to be.
+ * One that is being opened or closed is none.
  * Where the agent was idle the start of such a one is read just then: before this came, and it is taken out of
  * that; or so soon behind that it comes to nothing. */
-static COLD record *innermost(const context *ctx, const record *op, u64 cycles)
+static COLD record *innermost(const context *ctx, record *op, u64 cycles)
 {
-    record *top = (record *)ctx->top, *parent = (record *)top->parent;
+    record *top = ctx->top ? (record *)ctx->top : op, *parent = (record *)top->parent;
     if ((top->open == OPEN && top->serial == op->serial) || !parent)
         return top;
     if (ctx->idle) {
@@ -63,7 +64,7 @@ static COLD record *innermost(const context *ctx, const record *op, u64 cycles)
 static COLD void leave_aside(control *ctl, context *ctx, record *rec, u64 end)
 {
     u64 pad = 2 * since(rec->start, rec->entered, 0), taken = since(end, rec->start, 0); /* as leave_interrupt */
-    const record *op = (const record *)ctx->op;
+    record *op = (record *)ctx->op;
     rec->open = 0;
     ctx->aside = 0;
     if (!op || op->serial != rec->serial || ctx->interrupted != rec->serial || ctx->epoch != ctl->epoch)

@@ -51,7 +51,9 @@ ENTRY u64 darc_calibrate_open(control *ctl, u64 slot, site *parent)
     ctx->epoch = ctl->epoch;
     ctx->idle = IDLE;
     STATE(rec) = STATE(ctx);
-    ctx->op = ctx->top = (u64)rec;
+    ctx->top = (u64)rec;
+    BARRIER(); /* as in enter_f0 */
+    ctx->op = (u64)rec;
     return (u64)rec;
 }
 

@@ -174,7 +174,9 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
     rec->tail_count = 0;
     ctx->epoch = ctl->epoch;
     STATE(rec) = state;
-    ctx->op = ctx->top = (u64)rec;
+    ctx->top = (u64)rec;
+    BARRIER(); /* an interrupt that finds an op goes to its innermost call */
+    ctx->op = (u64)rec;
     ctx->jump_time = 0;
     BARRIER();
     STATE(ctx) = state;

@@ -739,8 +739,8 @@ darc_enter_f0:
     inc r11d
     or r11, r10
     mov [rax + RECORD_SERIAL], r11
+    mov [rdx + CONTEXT_TOP], rax /* first: an interrupt that finds an op goes to its innermost call */
     mov [rdx + CONTEXT_OP], rax
-    mov [rdx + CONTEXT_TOP], rax
     mov [rdx + CONTEXT_SERIAL], r11
     jmp 4f
 1:  mov rax, [r10 + CONTROL_CURRENT_AT] /* is_watched */

@@ -33,6 +33,37 @@ STUCK = (
 )
 """Leaves every task's context as if that were inside the agent."""
 
+LINGER = r"""
+import re, struct
+from darc.agent import compiled
+
+code = compiled.load().code
+inferior = gdb.selected_inferior()
+agent = int(gdb.parse_and_eval("(unsigned long) &darc_stub_returned"))
+agent -= compiled.load().symbols["darc_stub_returned"]
+
+def found():
+    for page in range(agent & ~0xfff, agent + 0x100000, 0x1000):
+        try:
+            held = bytes(inferior.read_memory(page, 0x1000))
+        except gdb.MemoryError:
+            return
+        for at in re.finditer(STORES, held):
+            if page + at.start() > agent + len(code):
+                yield page + at.start(), at[0]
+
+STORES = re.compile(rb"\x48\x89\x42(?:\x08\x48\x89\x42\x10|\x10\x48\x89\x42\x08)")
+((place, stores),) = found()  # of the op, and of its innermost call: mov [rdx + 8 or 16], rax
+cave = agent + compiled.load().symbols["darc_calibrate"]  # which has done its work
+linger = b"\x41\xba" + struct.pack("<I", 3_000_000) + b"\x41\xff\xca\x75\xfb"  # with r10d
+moved = stores[:4] + linger + stores[4:]
+back = b"\xe9" + struct.pack("<i", place + 8 - (cave + len(moved) + 5))
+inferior.write_memory(cave, moved + back)
+inferior.write_memory(place, b"\xe9" + struct.pack("<i", cave - place - 5) + b"\x90" * 3)
+print("the pad lingers")
+"""
+"""f0's pad takes some ms between its two last stores, in which the clock interrupts it."""
+
 ROUNDS = 40
 
 DIE = (
@@ -94,6 +125,17 @@ def test_a_stop_in_the_middle_of_the_agent(machine: Machine, tmp_path: Path) -> 
     said = assert_sees_the_calls(machine, tmp_path)
     assert "seen no more" not in said
     assert_unharmed(machine)
+
+
+def test_an_interrupt_in_the_middle_of_a_pad(machine: Machine, tmp_path: Path) -> None:
+    """Between what says that an op has begun and what says which call it is in."""
+    (tmp_path / "linger.py").write_text(LINGER)
+    linger = f"source {tmp_path / 'linger.py'}"
+    done = connected(machine, tmp_path, START, linger, "continue", "darc stop")
+    assert "the pad lingers" in done.gdb, done.gdb
+    assert "darc: every probe is out" in done.gdb, done.gdb
+    assert_unharmed(machine)
+    assert_goes_on(machine)
 
 
 def test_calls_whose_debugger_is_killed_and_a_task_that_was_seen_no_more(
