@@ -123,14 +123,16 @@ def forget_idle(
     leading: dict[int, int],
 ) -> None:
     """Of the places that are ``leading`` to pads those go that are on a stack which nothing leads
-    to any more, up to a signal's frame. ``parts`` are all that the program may keep words in; no
-    other process shares its memory.
+    to any more, up to a signal's frame. ``parts`` are all that the program may keep words in. Where
+    other processes share its memory, whose registers are not told, all stay.
 
     Raises:
         TargetError: these cannot be read.
     """
     stacks = _by_stack(memory, mapped, leading)
     if not stacks or len(target.threads.ids()) > _MOST_THREADS:
+        return
+    if target.companions.program_counters():
         return
     words, bases = _registers(target)
     scan = WordScan([range(low, idle[0].counter + _WORD) for low, idle in stacks.items()])

@@ -8,6 +8,7 @@ import itertools
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from darc.agent.rows import Lead
@@ -80,6 +81,10 @@ class _Parts:
         yield from ((one, True) for one in own_pages(pid, self.dead))
         yield from ((one, False) for one in own_pages(pid, self.private))
         yield from ((one, False) for one in own_pages(pid, self.shared, shared=True))
+
+    def all(self, pid: int) -> Iterator[range]:
+        """All of it that there are pages of."""
+        return (part for part, _ in self.touched(pid))
 
 
 def _parts_of(
@@ -154,6 +159,18 @@ def _forget_left_over(
             leading.pop(place, None)
 
 
+def _may_need(wanted: Wanted, is_inside: Callable[[int], bool], word: int) -> bool:
+    return is_inside(word) and not wanted.is_in_header(word)
+
+
+def _words(
+    scan: WordScan, memory: MemoryFile, part: range, *, is_dead: bool
+) -> Iterator[tuple[int, int]]:
+    # Aligned ones, as on a stack, in its copy and in what the kernel saves for a signal's
+    # handler: elsewhere two bytes of a compressor's tables look like them by the thousand.
+    return saved_counters(memory, part) if is_dead else scan.words(memory, part)
+
+
 def references(
     target: Target,
     memory: MemoryFile,
@@ -173,10 +190,7 @@ def references(
     stacks = list(_stacks_of(target, pid))
     found = {one.pc for one in stacks if is_inside(one.pc)}
     leading: dict[int, int] = {}
-
-    def may_need(word: int) -> bool:
-        return is_inside(word) and not wanted.is_in_header(word)
-
+    may_need = partial(_may_need, wanted, is_inside)
     left_over.look(all_mapped := regions(pid))
     mapped = [one for one in all_mapped if "w" in one.permissions and _may_have_stacks(one)]
     standing = _by_region(mapped, [(one.pointer, one) for one in stacks])
@@ -188,18 +202,14 @@ def references(
         searched += len(part)
         if most is not None and searched > most:
             return None
-        # Aligned ones, as on a stack, in its copy and in what the kernel saves for a signal's
-        # handler: elsewhere two bytes of a compressor's tables look like them by the thousand.
-        words = saved_counters(memory, part) if is_dead else scan.words(memory, part)
-        leading.update((at, word) for at, word in words if may_need(word))
+        words = _words(scan, memory, part, is_dead=is_dead)
+        leading.update(one for one in words if may_need(one[1]))
     code = list(_code_of(pid, all_mapped, [*besides, *wanted.areas]))
     if most is not None and searched + sum(map(len, code)) > most:
         return None
     found.update(pad for part in code for _, pad in scan.jumps(memory, part) if may_need(pad))
     _forget_left_over(target, left_over, mapped=mapped, standing=standing, leading=leading)
-    if not any(one.is_companions for one in stacks):  # their registers are not told
-        touched = (part for part, _ in parts.touched(pid))
-        forget_idle(target, memory, mapped=mapped, parts=touched, leading=leading)
+    forget_idle(target, memory, mapped=mapped, parts=parts.all(pid), leading=leading)
     return frozenset({*found, *leading.values()})
 
 
