@@ -423,10 +423,8 @@ class Convention(Protocol):
     """How functions and the kernel are called: registers, by the names that targets know, and what
     is set for a call by hand."""
 
-    ARGUMENTS: tuple[str, ...]
-    """Of a function, the first one first."""
     SYSTEM_CALL_ARGUMENTS: tuple[str, ...]
-    """Of a system call. Its number stands where the result will."""
+    """Of a system call, the first one first. Its number stands where the result will."""
     SCRATCH: tuple[str, ...]
     """What a call may leave otherwise, as may the flags."""
     KEPT: tuple[str, ...]
