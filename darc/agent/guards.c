@@ -105,6 +105,11 @@ static void watch_end(control *ctl, u64 slot)
     __atomic_store_n(&ctx->thread, DARC_ENDED, __ATOMIC_RELEASE);
 }
 
+static int is_of_lock(u32 kind)
+{
+    return (kind >= DARC_LOCK && kind <= DARC_SEM_WAIT_BY_CLOCK) || (kind >= DARC_RDLOCK && kind <= DARC_RDLOCK_BY_CLOCK);
+}
+
 /* As ring_bell. */
 static COLD u64 guard(control *ctl, const site *s, u64 slot, const u64 *first_argument, u64 frame)
 {
@@ -130,7 +135,7 @@ static COLD u64 guard(control *ctl, const site *s, u64 slot, const u64 *first_ar
     }
     if (s->kind == DARC_EXIT)
         watch_exit(ctl, slot);
-    if (s->kind >= DARC_LOCK)
+    if (is_of_lock(s->kind))
         watch_lock(ctl, &entered);
     if (s->kind == DARC_SWITCH)
         watch_switch(ctl, &entered);
