@@ -35,6 +35,9 @@ class Callbacks:
     """Whether gdb was told to end, and waits until darc's command is over. Any thread."""
     stand_by: Callable[[], None] = lambda: None
     """darc is loaded, and hears from now on that gdb is told to end."""
+    stands: Callable[[], None] = lambda: None
+    """gdb believes that what it is connected to stands still: it is to, and the user hears of it
+    where it did not."""
     undisturbed: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     """gdb is not to leave while a command of darc's is at work."""
 
