@@ -24,6 +24,9 @@ from darc.model.leftoutmany import LeftOutMany
 _MOST_REACHED = 500
 """Functions that are taken where the program works: most of what these call is not."""
 
+_MOST_MISSING = 4
+"""Patterns that mean nothing, each of which is told."""
+
 _MOST_FILES = 4
 """Modules of a kernel's that are named."""
 
@@ -48,7 +51,7 @@ class Members(Finder):
         return () if self.takes_unnamed else self.patterns
 
     def find(self, scene: Scene) -> FoundFunctions:
-        """Raises NotFoundError: a pattern means none; UnsupportedError: there are no sets here."""
+        """Raises NotFoundError: no pattern means any; UnsupportedError: there are no sets here."""
         if (why := SetCollector.problem(scene.debuggee)) is not None:
             raise UnsupportedError(why)
         chosen = self.choose(scene)
@@ -60,7 +63,7 @@ class Members(Finder):
             runs=scene.runs,
             progress=scene.progress,
         )
-        notes = told_of_modules(chosen.elsewhere)
+        notes = [*told_of_modules(chosen.elsewhere), *told_of_missing(chosen.missing)]
         return FoundFunctions(chosen.functions[0].address, way, notes)
 
     def choose(self, scene: Scene) -> Chosen:
@@ -81,7 +84,7 @@ class Members(Finder):
             progress=progress,
             unnamed=self.takes_unnamed,
         )
-        elsewhere = chosen.elsewhere
+        elsewhere, missing = chosen.elsewhere, chosen.missing
         chosen = most_called(
             program,
             chosen,
@@ -93,7 +96,7 @@ class Members(Finder):
             loops = called_by_loops(program, active(), own, self.done_by_loops)
             chosen = _with_others(chosen, loops)
         chosen = _whole(program, chosen) if self.takes_unnamed else chosen
-        return replace(chosen, elsewhere=elsewhere)
+        return replace(chosen, elsewhere=elsewhere, missing=missing)
 
 
 def told_of_modules(elsewhere: Sequence[str]) -> list[str]:
@@ -103,6 +106,14 @@ def told_of_modules(elsewhere: Sequence[str]) -> list[str]:
     more = len(elsewhere) - _MOST_FILES
     which = ", ".join(elsewhere[:_MOST_FILES]) + (f" and {more} others" if more > 0 else "")
     return [f"modules have more: {which}"]
+
+
+def told_of_missing(missing: Sequence[str]) -> list[str]:
+    """What to say of patterns that mean no function: each, in the words of ``missing``, or how many
+    there are, as of a list that is another version's."""
+    more = len(missing) - _MOST_MISSING
+    others = [f"{more} other patterns mean no function"] if more > 1 else missing[_MOST_MISSING:]
+    return [*missing[:_MOST_MISSING], *others]
 
 
 def _whole(program: Program, chosen: Chosen) -> Chosen:
