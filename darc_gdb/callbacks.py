@@ -41,6 +41,10 @@ class Callbacks:
     undisturbed: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     """gdb is not to leave while a command of darc's is at work."""
 
+    def stand_by_itself(self, how: Callable[[], None]) -> None:
+        """:attr:`stands` is done so, as gdb is connected to a machine that may go on without it."""
+        self.stands = how
+
     def guarded(self, function: Callable[[], None]) -> None:
         """Runs something on behalf of an event, where nobody would see its exception."""
         carry_out(function, failed=self.failed, instead=None)

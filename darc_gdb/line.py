@@ -21,9 +21,8 @@ import threading
 import time
 from pathlib import Path
 
-import gdb
-
 from darc.target.ownthread import begin_thread
+from darc_gdb import printed
 
 _NOTHING = b"+"
 """What stops a machine that runs, and says nothing to one that stands: an acknowledgement."""
@@ -132,14 +131,13 @@ def _bytes(connection: socket.socket, which: int) -> int:
 def line() -> Line | None:
     """That to the machine which gdb is connected to; ``None``: it is by something else than a
     socket, as a serial line is."""
-    listed = gdb.execute("info connections", to_string=True)
-    found = re.search(r"^\*?\s+\d+\s+remote (\S+)", listed, re.M)
-    if found is None:
+    where = printed.connection()
+    if where is None:
         return None
     for path in Path("/proc/self/fd").iterdir():
         descriptor = int(path.name)
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as one:
-            if _leads_to(one.getpeername(), found[1]):
+            if _leads_to(one.getpeername(), where):
                 return _to(descriptor, _link(descriptor), one.family == socket.AF_UNIX)
     return None
 

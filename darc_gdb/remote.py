@@ -105,7 +105,7 @@ class GdbRemote(Remote):
             gdb.execute(f"set remotetimeout {_PATIENCE}", to_string=True)
         if self._line is not None and self.is_qemu:
             self._target.memory.hold_by(self._line.hold)
-            self._target.callbacks.stands = self._tell_if_it_ran
+            self._target.callbacks.stand_by_itself(self._tell_if_it_ran)
             self._line.watch()
         else:
             self._line = None

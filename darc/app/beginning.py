@@ -14,7 +14,6 @@ from darc.app.stay import Stay
 from darc.app.waiting import Waiting, may_begin_late
 from darc.code.program import Program
 from darc.collectors.finder import Scene
-from darc.collectors.setmembers import told_of_missing
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import NotFoundError, UnchosenError, UnsupportedError, UsageError
 from darc.saved import refit
@@ -118,11 +117,9 @@ class Beginning:
             naming.check_form(function, request.command)
         if self._target.state is State.NONE:
             self._check_runnable(self._target)
-            progress, told = Progress(self._target.screen), list[str]()
+            progress = Progress(self._target.screen)
             with progress.over(f"looks for {request.spec}"):
-                checked = finding.check_file(self._target, request, progress, told.append)
-            for problem in told_of_missing(told):
-                self._emit(f"darc: {problem}")
+                checked = finding.check_file(self._target, request, progress, self._emit)
             self._waiting.for_program(*checked)
             return
         self._debuggee = debuggee = self._choose(self._target)

@@ -109,7 +109,7 @@ def check_file(
         return replace(request, is_of_file=segment is not None), None
     if request.finder is not None:
         for told in naming.check_patterns(request.finder.named, Path(path), progress):
-            tell(told)
+            tell(f"darc: {told}")
     if function.startswith("*") or (function == "main" and image.unnamed_main is not None):
         return request, None
     missing = naming.missing(target, function, Path(path), progress)

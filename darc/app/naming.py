@@ -12,7 +12,7 @@ from darc.code.elf import Image
 from darc.code.loadtime import loaded_with
 from darc.code.midway import why_none
 from darc.code.modules import load_image
-from darc.code.patterns import Pattern
+from darc.code.patterns import Pattern, told_of_missing
 from darc.code.spelling import (
     ambiguous,
     find_symbols,
@@ -121,7 +121,7 @@ def check_patterns(
             )
     if missing and len(missing) == len(known):
         raise NotFoundError(missing[0])
-    return missing
+    return told_of_missing(missing)
 
 
 def _has_any(image: Image, pattern: Pattern) -> bool:

@@ -30,6 +30,9 @@ _STRIPPED = 0.9
 _MOST_CHARACTERS = 1 << 24
 """Of a list of functions."""
 
+_MOST_MISSING = 4
+"""Patterns that mean nothing, each of which is told."""
+
 _TOLD = 1000
 """Symbols that are matched between two words on how far it is."""
 
@@ -205,6 +208,14 @@ def _missing(pattern: Pattern, search: _Search) -> str:
         f"({files_there(one.name for one in search.program.modules)}); if it does later, type this "
         "at a stop behind that"
     )
+
+
+def told_of_missing(missing: Sequence[str]) -> list[str]:
+    """What to say of patterns that mean no function: each, in the words of ``missing``, or how many
+    there are, as of a list that is another version's."""
+    more = len(missing) - _MOST_MISSING
+    others = [f"{more} other patterns mean no function"] if more > 1 else missing[_MOST_MISSING:]
+    return [*missing[:_MOST_MISSING], *others]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from darc.code.callers import called_by_loops, most_called, reached
-from darc.code.patterns import Chosen, Pattern, choose
+from darc.code.patterns import Chosen, Pattern, choose, told_of_missing
 from darc.code.program import Program
 from darc.code.stacks import under_way
 from darc.collectors.finder import Finder, FoundFunctions, Scene
@@ -23,9 +23,6 @@ from darc.model.leftoutmany import LeftOutMany
 
 _MOST_REACHED = 500
 """Functions that are taken where the program works: most of what these call is not."""
-
-_MOST_MISSING = 4
-"""Patterns that mean nothing, each of which is told."""
 
 _MOST_FILES = 4
 """Modules of a kernel's that are named."""
@@ -106,14 +103,6 @@ def told_of_modules(elsewhere: Sequence[str]) -> list[str]:
     more = len(elsewhere) - _MOST_FILES
     which = ", ".join(elsewhere[:_MOST_FILES]) + (f" and {more} others" if more > 0 else "")
     return [f"modules have more: {which}"]
-
-
-def told_of_missing(missing: Sequence[str]) -> list[str]:
-    """What to say of patterns that mean no function: each, in the words of ``missing``, or how many
-    there are, as of a list that is another version's."""
-    more = len(missing) - _MOST_MISSING
-    others = [f"{more} other patterns mean no function"] if more > 1 else missing[_MOST_MISSING:]
-    return [*missing[:_MOST_MISSING], *others]
 
 
 def _whole(program: Program, chosen: Chosen) -> Chosen:

@@ -23,7 +23,7 @@ from darc.app import progress
 from darc.code import patterns
 from darc.code.callers import most_called
 from darc.code.live import NotNowError
-from darc.code.patterns import Chosen, choose, parse_patterns
+from darc.code.patterns import Chosen, choose, parse_patterns, told_of_missing
 from darc.code.program import Program
 from darc.code.symscans import Symbol
 from darc.collectors import memberpads
@@ -31,7 +31,6 @@ from darc.collectors.losses import Losses, Unmeasured
 from darc.collectors.memberpads import MemberPads
 from darc.collectors.set_collector import SetCollector
 from darc.collectors.setcount import SetCounting
-from darc.collectors.setmembers import told_of_missing
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import NotFoundError, TimeUpError
 from darc.model.ftree import Fnode, Function
