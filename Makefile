@@ -11,7 +11,7 @@ MATRIX_ARGS ?=
 KILLS_ARGS ?=
 FUZZ_ARGS ?=
 
-.PHONY: help setup packages lldb-packages test-packages demo demo-lldb demo-kernel test test-lldb test-long matrix kills fuzz slow-calls kernel test-kernel bench-kernel lint types bench bench-real bench-why soak fixtures clean distclean
+.PHONY: help setup packages lldb-packages test-packages demo demo-lldb demo-kernel test test-lldb test-long matrix kills fuzz slow-calls kernel test-kernel bench-kernel lint format types bench bench-real bench-why soak fixtures clean distclean
 .DEFAULT_GOAL := help
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo 'make fuzz      damaged files, names and lines by the thousand; none may end in a traceback'
 	@echo 'make setup     make .venv with darc-gdb and darc-lldb in .venv/bin'
 	@echo 'make lint      lint and format check alone; make types: type check alone'
+	@echo 'make format    format what lint looks at, and cure what ruff can by itself'
 	@echo 'make bench     the benchmarks; make bench-kernel: those on a kernel in QEMU; make bench-real: real programs under load'
 	@echo 'make bench-why whether darc why names what was injected into real programs, as root'
 	@echo 'make soak      real programs test themselves while darc analyses them (SOAK_ARGS=…)'
@@ -124,7 +125,13 @@ test-long: kernel test-packages $(AGENT)
 
 # Both, whatever the first one finds.
 lint: $(STAMP)
-	@$(BIN)/ruff check -q .; found=$$?; $(BIN)/ruff format -q --check . && exit $$found
+	@$(BIN)/ruff check -q .; found=$$?; \
+	$(BIN)/ruff format -q --check . || { echo "lint: the format is wrong: 'make format' cures it"; exit 1; }; \
+	exit $$found
+
+# The cures come first, as what they write is formatted as well.
+format: $(STAMP)
+	@$(BIN)/ruff check -q --fix .; found=$$?; $(BIN)/ruff format -q . && exit $$found
 
 types: $(STAMP)
 	@$(BIN)/mypy --strict --no-error-summary

@@ -14,7 +14,9 @@ import gdb.unwinder
 from darc.model.errors import DarcError
 from darc.target.frames import Frames
 from darc.target.ownthread import Turn, own_thread
+from darc_gdb.filenames import file_name
 from darc_gdb.memory import GdbMemory
+from darc_gdb.printed import unheard
 from darc_gdb.translated import translated
 from darc_gdb.unwinder import PadUnwinder
 
@@ -46,7 +48,7 @@ class GdbFrames(Frames):
             if before is not None:
                 _remove(base, before[0])
             with gdb.with_parameter("confirm", False):
-                gdb.execute(f"add-symbol-file {_quoted(agent)} -o {base:#x}", to_string=True)
+                unheard(f"add-symbol-file {_quoted(agent)} -o {base:#x}")
         self._pid = pid
         self._agents[base] = str(agent), caller
 
@@ -71,9 +73,9 @@ class GdbFrames(Frames):
 def _remove(base: int, agent: str) -> None:
     # It may be another inferior's. At a command that fails gdb shows its prompt at once, also in
     # the middle of a stop that the program goes on from.
-    if any(o.filename == agent for o in gdb.objfiles()):
+    if any(file_name(o) == agent for o in gdb.objfiles()):
         with contextlib.suppress(gdb.error), gdb.with_parameter("confirm", False):
-            gdb.execute(f"remove-symbol-file -a {base:#x}", to_string=True)
+            unheard(f"remove-symbol-file -a {base:#x}")
 
 
 def _quoted(path: Path) -> str:

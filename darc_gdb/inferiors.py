@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import gdb
 
+from darc_gdb.printed import unheard
 from darc_gdb.threads import selected
 
 
@@ -94,7 +95,7 @@ def _select(chosen: gdb.InferiorThread | gdb.Inferior | None) -> None:
     if isinstance(chosen, gdb.InferiorThread) and chosen.is_valid():
         chosen.switch()
     elif isinstance(chosen, gdb.Inferior) and chosen.is_valid():
-        gdb.execute(f"inferior {chosen.num}", to_string=True)
+        unheard(f"inferior {chosen.num}")
 
 
 def _one_by_one(children: Sequence[gdb.Inferior]) -> Iterator[None]:

@@ -12,6 +12,7 @@ from darc.code.system_calls import SystemCall
 from darc.debuggee import procfs
 from darc.target.outcome import Outcome
 from darc_gdb.callbacks import Callbacks
+from darc_gdb.filenames import file_name
 from darc_gdb.inferiors import Inferiors
 
 _AT_FILES = "stop-on-solib-events"
@@ -66,7 +67,7 @@ def _executes_unknown_file(pid: int) -> bool:
         return False
     try:
         space = gdb.current_progspace()
-        known = Path("" if space is None else space.filename or "").stat()
+        known = Path("" if space is None else file_name(space) or "").stat()
         return not os.path.samestat(known, Path(f"/proc/{pid}/exe").stat())
     except OSError:  # gdb knows it by its name in another place
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 
@@ -11,6 +12,13 @@ import gdb
 def _answer(command: str) -> str:
     """What it prints. Raises gdb.error."""
     return gdb.execute(command, to_string=True)
+
+
+def unheard(command: str) -> None:
+    """Carries out a command whose words nobody wants, as gdb fails behind it where there is the
+    name of a file in them that has other characters than the locale. Raises gdb.error."""
+    with contextlib.suppress(UnicodeError):
+        gdb.execute(command, to_string=True)
 
 
 @dataclass(frozen=True)

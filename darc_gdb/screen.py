@@ -67,7 +67,7 @@ class GdbScreen(LineScreen):
         self._has_line = False
 
     def clear(self) -> None:
-        """gdb is about to write of a stop, from the first column on."""
+        """gdb is about to write of a stop, or its prompt, from the first column on."""
         self.stopped()
         self._line.hide()
 

@@ -104,7 +104,8 @@ class Stopping:
             self._target.callbacks.failed(error)
 
     def at_prompt(self) -> None:
-        """gdb waits for the user's next command."""
+        """gdb waits for the user's next command, perhaps while the program runs."""
+        self._target.screen.clear()
         if self._app.observer.is_passing:
             self.on_user_stop()  # what was to let it go on has not come to that
         elif self._target.state is State.STOPPED:

@@ -13,6 +13,7 @@ from darc.target.ownthread import Turn, own_thread
 from darc.target.shapes import Field, Shape
 from darc.target.symbols import Symbols
 from darc_gdb import printed
+from darc_gdb.filenames import file_name, files_at
 from darc_gdb.translated import translated
 
 _PLAIN_FILE = re.compile(r"[\w./+~@][\w./+~@ #%=-]*")
@@ -35,10 +36,8 @@ class GdbSymbols(Symbols):
         found = gdb.find_pc_line(address)
         if found.symtab is None or not found.line:
             return None
-        try:
-            return str(found.symtab.filename), int(found.line)
-        except UnicodeError:
-            return None
+        name = file_name(found.symtab)
+        return None if name is None else (name, int(found.line))
 
     @translated
     def build_at(self, address: int) -> str | None:
@@ -146,14 +145,12 @@ def _variables(name: str, address: int) -> Iterator[gdb.Symbol]:
     """The variables of this name in the file that is at ``address``. Of several static ones there
     gdb tells one; all of them it tells only by reading the debug information of all libraries,
     which was seen to take minutes."""
-    space = gdb.current_progspace()
-    path = None if space is None else space.solib_name(address) or space.filename
-    if path is None:
-        return
-    file = gdb.lookup_objfile(path)
-    if file is None:
-        return
-    for look_up in (file.lookup_global_symbol, file.lookup_static_symbol):
+    look_ups = (
+        look_up
+        for file in files_at(address)
+        for look_up in (file.lookup_global_symbol, file.lookup_static_symbol)
+    )
+    for look_up in look_ups:
         symbol = look_up(name)
         if symbol is not None and symbol.is_variable and not symbol.needs_frame:
             yield symbol

@@ -23,6 +23,7 @@ from darc_gdb.breaks import GdbBreaks
 from darc_gdb.callbacks import Callbacks
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding
+from darc_gdb.filenames import file_name, is_untold
 from darc_gdb.frames import GdbFrames
 from darc_gdb.handlers import EventHandlers
 from darc_gdb.inferiors import Inferiors
@@ -129,16 +130,14 @@ class GdbTarget(Target):
 
     @property
     def executable(self) -> str | None:
-        try:
-            space = gdb.current_progspace()
-            name = space.filename if space is not None else None
-        except UnicodeError:  # gdb tells it only in the locale's characters
-            if self.pid is None:
-                raise TargetError(
-                    "gdb cannot tell the name of the program's file in this locale: 'run' first"
-                ) from None
-            return procfs.file(self.pid) or None
-        return str(name) if name else None
+        space = gdb.current_progspace()
+        if space is None or not is_untold(space):
+            return None if space is None else file_name(space)
+        if self.pid is None:
+            raise TargetError(
+                "gdb cannot tell the name of the program's file in this locale: 'run' first"
+            )
+        return procfs.file(self.pid) or None
 
     def leaving_home(self) -> contextlib.AbstractContextManager[bool]:
         return self.inferiors.at_home()

@@ -123,6 +123,7 @@ class _Before:
                     self._inferior.callbacks.failed(error)
                 if goes_on:
                     self._leaving.lets_go_on()
+                    self._target.screen.goes_on()
 
         return run
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import lldb
@@ -12,18 +11,21 @@ import lldb
 from darc.app.liveline import LineScreen, is_terminal
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.views import glyphs
+from darc_lldb.inferior import Inferior
+from darc_lldb.keys import Keys
 
 
 @own_thread
 class LldbScreen(LineScreen):
     """The output of one debugger, and the line below it."""
 
-    def __init__(self, turn: Turn, debugger: lldb.SBDebugger, stands: Callable[[], bool]) -> None:
-        """``stands`` tells whether the program stands still, or is none of darc's."""
+    def __init__(self, turn: Turn, debugger: lldb.SBDebugger, inferior: Inferior) -> None:
         super().__init__()
         self.turn = turn
         self._debugger = debugger
-        self._stands = stands
+        self._inferior = inferior
+        self._keys = Keys()
+        self._prompt = ""
         self._style = (False, 0)
 
     def accepts_pending(self, question: str) -> bool:
@@ -54,8 +56,29 @@ class LldbScreen(LineScreen):
             self._style = (colour, int(debugger.GetTerminalWidth()))
         return self._style
 
+    def goes_on(self) -> None:
+        """The program is about to go on, by a command."""
+        self._line.hide()
+        self._prompt = str(self._debugger.GetPrompt() or "")
+
+    @any_thread
+    def runs(self) -> None:
+        self._keys.begin_anew()
+
+    @any_thread
+    def live(self, text: str | None) -> None:
+        """Nothing more once the user types at the prompt, up to the next command by which the
+        program goes on."""
+        if text is not None and self._is_typed_at():
+            self._line.make_way(self._prompt, self._encoding())
+            return
+        super().live(text)
+
+    def _is_typed_at(self) -> bool:
+        return self._inferior.attached and self._keys.have_come()  # else it has no prompt
+
     def _is_free_while_it_runs(self) -> bool:
-        return not self._stands()  # lldb's prompt may be there already
+        return not self._inferior.seems_to_stand()  # lldb's prompt may be there already
 
     def _is_free_at_commands(self) -> bool:
         return is_terminal()

@@ -56,7 +56,7 @@ class LldbTarget(Target):
         self.inferior = Inferior(debugger)
         self.turn = Turn(self.inferior.is_own_thread)
         self.memory = LldbMemory(self.turn, self.inferior)
-        self.screen = LldbScreen(self.turn, debugger, self.inferior.seems_to_stand)
+        self.screen = LldbScreen(self.turn, debugger, self.inferior)
         self.symbols = LldbSymbols(self.turn, self.inferior)
         self._calls = Calls(self, debugger)
         self.threads = LldbThreads(self.turn, self, self._calls)

@@ -151,6 +151,6 @@ class Watcher:
 
 def _state(folder: Path) -> str:
     try:
-        return (folder / "stat").read_text().rpartition(")")[2].split()[0]
+        return (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     except OSError:
         return "X"

@@ -18,6 +18,7 @@ _NOTHING = "nothing is being analysed: type 'darc start FUNCTION'"
 class FakeApp:
     colour = False
     width = 80
+    wraps = False
     session: Session | None = None
     is_busy = False
 

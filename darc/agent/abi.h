@@ -17,7 +17,7 @@ typedef unsigned int u32;
 typedef unsigned long u64;
 
 #define DARC_MAGIC 0x3130746e67416344UL /* "DcAgnt01" */
-#define DARC_ABI_VERSION 52
+#define DARC_ABI_VERSION 53
 
 #define DARC_MAX_BINS 520      /* 64 * resolution 8, and room for the last threshold */
 #define DARC_MAX_DEPTH 16384   /* open calls of a thread that are followed */
@@ -49,6 +49,9 @@ typedef unsigned long u64;
 /* Return landings (darc/pads/returns.py): DARC_LANDINGS cells of code at the front of an area, behind
  * them a word for each, which is 0 or, for ever, the program's own return address, and behind those a word
  * for each of f0's callers: what its cell calls. */
+#define DARC_MAX_HANDLERS 32       /* of signals that come anywhere, which the debugger has looked at or is about to */
+#define DARC_ELSEWHERE 0x7df7d40eUL /* bits of these signals, below the real-time ones (darc/code/faults.py) */
+#define DARC_FIRST_REAL_TIME 34
 #define DARC_MAX_AREAS 16          /* that have landings */
 #define DARC_MAX_CODE 2032         /* stretches of code whose calls of f0 are timed */
 #define DARC_LANDINGS 2048
@@ -121,12 +124,13 @@ enum darc_site_kind {
     DARC_CALL = 1,   /* call site, direct or indirect */
     DARC_TAIL = 2,   /* tail jump: its time ends with its parent's */
     DARC_HIDE = 3,   /* entry of an unwinder: show it the stack as if no pad were there */
+    DARC_ACTION = 4, /* entry of sigaction, whose second argument leads to the handler: this is to be looked at */
     DARC_EXIT = 5,   /* entry of _exit: the debugger looks a last time */
     DARC_JUMP = 6,   /* entry of longjmp: frames are about to be abandoned */
     DARC_SANDBOX = 7, /* entry of prctl, syscall: seccomp may be about to forbid system calls */
     DARC_END = 10,    /* a thread is about to end */
     DARC_INTERRUPT = 8, /* a kernel's handler: a call that whatever runs then makes */
-    DARC_HANDLER = 9, /* entry of sigaction: what handles faults may know instructions by address */
+    DARC_HANDLER = 9, /* entry of signal and the like: what handles faults may know instructions by address */
     DARC_LOCK = 11,     /* entry of pthread_mutex_lock and of what waits likewise while a word is not 0, */
     DARC_UNLOCK = 12,   /* of pthread_mutex_unlock, pthread_cond_signal, sem_post and the like, */
     DARC_COND_WAIT = 13, /* of pthread_cond_wait, which releases a mutex and takes it again, */
@@ -302,7 +306,8 @@ struct darc_control {
     u64 rooms;           /* from 1 on: how often the debugger has looked for room for records */
     u64 site_room;       /* how many sites and routes there are */
     u64 route_room;
-    u64 faults;          /* bits: the program sets handlers for these signals now (DARC_HANDLER) */
+    u64 faults;          /* bits: the program sets handlers for these signals now (DARC_HANDLER, DARC_ACTION) */
+    u64 handlers[DARC_MAX_HANDLERS]; /* atomic; those of other signals that it has set, each once; 0: none */
     u64 handler[4];      /* the kernel's answer to rt_sigaction */
     u64 no_calls;        /* the program is in a seccomp sandbox: make no system call */
     u64 record_count;    /* atomic; how many records were ever claimed */

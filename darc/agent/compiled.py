@@ -17,7 +17,7 @@ from darc.agent.fieldnames import AgentField, Structure
 from darc.agent.fieldvalues import ContextsValues, ControlValues, RecordValues, SiteValues
 from darc.model.errors import UnsupportedError
 
-ABI_VERSION = 52
+ABI_VERSION = 53
 _NUMBERS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 """By their sizes in bytes, as :mod:`struct` calls them."""
 

@@ -18,6 +18,7 @@ class Constants:
     """Those of the agent, by their names in its header."""
 
     ABI_VERSION: int
+    ACTION: int
     ANALYSE: int
     APART_EVENTS: int
     ASIDES: int
@@ -31,6 +32,7 @@ class Constants:
     COND_WAIT: int
     DISK: int
     DISK_END: int
+    ELSEWHERE: int
     END: int
     ENDED: int
     EVENT_NONE: int
@@ -44,6 +46,7 @@ class Constants:
     FAULTS: int
     FEW_INTERRUPTED: int
     FIRST_EVENTS: int
+    FIRST_REAL_TIME: int
     FREE: int
     FREED: int
     HANDLER: int
@@ -82,6 +85,7 @@ class Constants:
     MAX_DEPTH: int
     MAX_EVENTS: int
     MAX_FROM: int
+    MAX_HANDLERS: int
     MAX_OLDER: int
     MAX_SPANS: int
     MAX_SUMS: int

@@ -164,6 +164,7 @@ class ControlField(AgentField):
     FULL_COST = "darc_control.full_cost"
     HANDLER = "darc_control.handler"
     HANDLER_AT = "darc_control.handler_at"
+    HANDLERS = "darc_control.handlers"
     HEARTBEAT = "darc_control.heartbeat"
     ID_OF = "darc_control.id_of"
     IDLE_MEMBERS = "darc_control.idle_members"

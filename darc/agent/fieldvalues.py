@@ -172,6 +172,7 @@ class ControlValues(ControlWords, total=False):
 
     classes: bytes
     handler: bytes
+    handlers: bytes
     landings: bytes
     older: bytes
     thresholds: bytes

@@ -13,15 +13,48 @@ static void watch_sandbox(control *ctl, u64 first_argument)
     }
 }
 
-/* The debugger is to look before the program has a handler for faults: where an instruction is that
- * may fault, it may matter from then on. */
-static void watch_handlers(control *ctl, u64 signal)
+static int is_elsewhere(u64 signal)
 {
-    if (signal >= 64 || !(DARC_FAULTS >> signal & 1) || !((struct darc_live *)ctl->live)->enabled)
+    if (signal >= DARC_FIRST_REAL_TIME)
+        return signal <= 64;
+    return DARC_ELSEWHERE >> signal & 1;
+}
+
+/* Whether nobody has looked at a handler yet, which is written down then. A program may set the same few ones all
+ * the time. */
+static int is_first(control *ctl, u64 handler, int is_noted)
+{
+    for (u64 i = 0; i < DARC_MAX_HANDLERS; i++) {
+        u64 known = __atomic_load_n(&ctl->handlers[i], __ATOMIC_ACQUIRE);
+        if (!known && !is_noted)
+            return 1;
+        if (!known && __atomic_compare_exchange_n(&ctl->handlers[i], &known, handler, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return 1;
+        if (known == handler)
+            return 0;
+    }
+    return 0;
+}
+
+/* The debugger is to look before the program has a handler for faults: where an instruction is that may fault, it
+ * may matter from then on. So it is before it has another one that may set threads back; of what it says of that,
+ * this reads the word that sigaction reads next. */
+static void watch_handlers(control *ctl, const struct entered *by)
+{
+    u64 signal = by->first, handler = 0;
+    if (!((struct darc_live *)ctl->live)->enabled)
+        return;
+    if (by->what == DARC_ACTION && is_elsewhere(signal) && by->second)
+        handler = *(const u64 *)by->second;
+    int is_fault = signal < 64 && DARC_FAULTS >> signal & 1;
+    int is_other = handler > 1 /* SIG_IGN */ && is_first(ctl, handler, 0);
+    if (!is_fault && !is_other)
         return;
     if (!ctl->no_calls && system_call(SYS_GETPID, 0, 0, 0, 0, 0, 0) != ctl->process)
         return; /* a child of vfork, on its way to exec */
-    __atomic_fetch_or(&ctl->faults, 1UL << signal, __ATOMIC_ACQ_REL);
+    if (is_other && !is_first(ctl, handler, 1))
+        return;
+    __atomic_fetch_or(&ctl->faults, 1UL << (signal & 63), __ATOMIC_ACQ_REL);
     if (!ctl->no_calls)
         ring(ctl);
 }
@@ -87,8 +120,8 @@ static COLD u64 guard(control *ctl, const site *s, u64 slot, const u64 *first_ar
         watch_sandbox(ctl, entered.first);
         watch_futex(ctl, &entered);
     }
-    if (s->kind == DARC_HANDLER)
-        watch_handlers(ctl, entered.first);
+    if (s->kind == DARC_HANDLER || s->kind == DARC_ACTION)
+        watch_handlers(ctl, &entered);
     if (s->kind == DARC_JUMP)
         watch_jump(ctl, slot);
     if (s->kind == DARC_END) {

@@ -119,6 +119,12 @@ class AgentMemory(Control):
         self.set(code_count=len(kept))
         return len(stretches) - len(kept)
 
+    def handlers(self) -> Sequence[int]:
+        """The handlers of signals that the program has set, each once, by address."""
+        place, size = self.field(ControlField.HANDLERS)
+        found = struct.unpack(f"<{size // 8}Q", self._read(place, size))
+        return [handler for handler in found if handler]
+
     def begin_epoch(self) -> None:
         """Calls that are under way now are dropped when they return: they span a stop, or a
         change of what is counted."""
@@ -218,6 +224,8 @@ class AgentMemory(Control):
         tells numbers of sites that pads may still read; no other is used."""
         raw = self._read(self.base + self.layout.control, self.blob.sizes[Structure.CONTROL])
         self.constant = self._constants_in(raw)
+        place, size_of_handlers = self.field(ControlField.HANDLERS)
+        self._write(place, bytes(size_of_handlers))  # are looked at anew
         self.sites.adopt(life)
 
     def check(self) -> None:

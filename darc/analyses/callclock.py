@@ -1,13 +1,15 @@
 """For how long calls have been under way while the debugger held nothing.
 
 A stop is long over for the program when darc hears of it, and has only begun to end when darc has
-done its part: so that time counts alone for which all else tells that nothing was held.
+done its part: so that time counts alone for which all else tells that nothing was held. At a stop
+the records of switches tell when a call's thread was stopped, which is some time before darc is
+asked, and for how long it was before (:func:`spent`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from darc.collectors.duties import Running, SeesOpenCalls
@@ -17,6 +19,47 @@ from darc.model.ops import OffReason
 
 _MOST_DOUBTFUL = 8
 """Calls whose threads are looked at, to know whether the debugger has held these."""
+
+
+@dataclass(frozen=True)
+class CallTime:
+    """What a call has spent its time on, up to when its thread was stopped."""
+
+    seconds: float
+    """From its begin up to then; earlier stops are in it."""
+    own: float
+    """For how many of these the debugger did not hold it, at most."""
+    off: Mapping[OffReason, float] | None = None
+    """Why its thread had no processor, for which parts of that; where it was blocked, or stopped,
+    and nothing tells which, that is not known. ``None``: nothing tells of any of it, and all that
+    may be a stop is left out."""
+    by_quota: float = 0.0
+    """For which part of it its CPU quota was used up, at most."""
+
+
+def spent(switches: SwitchWatch, call: Running, now: float, hz: float) -> CallTime | None:
+    """The program stands still since some time before ``now``, when the call would have been under
+    way for so many seconds; ``None`` where nothing tells what its thread did."""
+    begin, after = call.begun, call.begun + int(now * hz)
+    known = switches.off(call.thread, begin, after)
+    if known is None:
+        return None
+    # It has left its processor, and not come back: for this stop.
+    lasts = next((o for o in known.off if o.reason is OffReason.UNKNOWN and o.end >= after), None)
+    if lasts is None or lasts.start <= begin:
+        return None
+    end = lasts.start
+    sums = {
+        reason: sum(one.within(begin, end) for one in known.off if one.reason is reason)
+        for reason in OffReason
+    }
+    doubtful = min(known.doubtful, sums[OffReason.BLOCKED])
+    sums[OffReason.BLOCKED] -= doubtful
+    sums[OffReason.UNKNOWN] += doubtful
+    shares = {reason: took / (end - begin) for reason, took in sums.items()}
+    by_quota = min(known.by_quota / (end - begin), shares[OffReason.READY])
+    own = end - begin - sums[OffReason.STOPPED]
+    return CallTime((end - begin) / hz, own / hz, shares, by_quota)
 
 
 @dataclass
@@ -60,6 +103,11 @@ class CallClock:
         """In seconds; 0 of a call that was not under way at the last look."""
         known = self._calls.get(call.key)
         return 0.0 if known is None else known.own
+
+    def was_at_most(self, call: Running, seconds: float) -> None:
+        """At a stop: no more than that was :meth:`own`, as it has turned out."""
+        if (known := self._calls.get(call.key)) is not None:
+            known.own = min(known.own, seconds)
 
     def count(self, calls: Sequence[Running]) -> None:
         """``calls`` are under way now; what was known of others is forgotten."""

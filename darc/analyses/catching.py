@@ -7,17 +7,17 @@ program in that call's own thread, and the call is looked at again, as it may ha
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from darc.analyses.analysis import Analysis, Step, Subject
-from darc.analyses.callclock import CallClock
+from darc.analyses.callclock import CallClock, CallTime, spent
 from darc.analyses.waitnames import ProgramNames
 from darc.collectors.duties import Running
 from darc.model.catching import Catching, CaughtCall
 from darc.model.errors import UsageError
-from darc.model.ops import Event, OffReason
+from darc.model.ops import Event
 from darc.model.part import parts_of
 from darc.model.profile import LONGEST, Profile, format_cycles
 from darc.model.snapshot import Snapshot
@@ -57,11 +57,7 @@ class _Caught:
     call: Running
     waits_for: Event | None
     """What its thread began to wait for last, if that is seen."""
-    off: Mapping[OffReason, float] | None = None
-    """Why its thread had no processor, for which parts of the time until it was found late;
-    ``None`` where that is not known."""
-    by_quota: float = 0.0
-    """For which part of the time its CPU quota was used up, at most."""
+    spent: CallTime
 
 
 @dataclass(frozen=True)
@@ -171,7 +167,7 @@ class Catcher(Analysis):
             self._suspect = None  # a signal that is on its way stops nothing then
         if len(self._deep) > _MOST_DEEP:
             return
-        took = format_cycles(round(call.seconds * 1e9), 10**9)
+        took = format_cycles(round(self._clock.own(call) * 1e9), 10**9)
         kernel = f" ({' ← '.join(where[:_MOST_FUNCTIONS])})" if where else ""
         self._described.append(
             f"{self.root.function.name} was under way for {took} in thread {call.thread}, which no "
@@ -215,11 +211,15 @@ class Catcher(Analysis):
             seconds = _ASIDE_SECONDS if before is None else 2 * before.seconds
             self._aside[now.key] = _Aside(own + seconds, seconds)
             return Step.GO_ON
+        took = self._spent(suspect, now)
+        if took.own < self.seconds:
+            self._clock.was_at_most(now, took.own)
+            self._aside[now.key] = _Aside(self.seconds, _ASIDE_SECONDS)
+            return Step.GO_ON
         self._aside.pop(now.key, None)
         self._told = {call.key for call in running} & self._told
         self._told.add(now.key)
-        off, by_quota = self._off(suspect, now)
-        self._stands_in = _Caught(now, self._open.waits_for(now), off, by_quota)
+        self._stands_in = _Caught(now, self._open.waits_for(now), took)
         self._caught += 1
         return Step.SHOW
 
@@ -232,30 +232,22 @@ class Catcher(Analysis):
             name = self._names().object(stood.wait.kind, stood.wait.address)
             wait = replace(stood.wait, name=name)
         self._place = CaughtCall(
-            caught.call.seconds,
+            caught.spent.seconds,
             stood.where,
-            off=caught.off,
-            by_quota=caught.by_quota,
+            off=caught.spent.off,
+            by_quota=caught.spent.by_quota,
             wait=wait,
             show=stood.show,
             described=tuple(self._described),
         )
         self._described.clear()
 
-    def _off(self, late: Running, now: Running) -> tuple[dict[OffReason, float] | None, float]:
-        """By the time at which it was found ``late``: for the stop it has run since. And what part
-        its quota had."""
-        begin, hz = late.begun, self._collector.counting.hz
-        end = begin + int(late.seconds * hz)
-        known = self._switches.off(late.thread, begin, begin + int(now.seconds * hz))
-        if known is None or end <= begin:
-            return None, 0.0
-        shares = {
-            reason: sum(one.within(begin, end) for one in known.off if one.reason is reason)
-            / (end - begin)
-            for reason in OffReason
-        }
-        return shares, min(known.by_quota / (end - begin), shares[OffReason.READY])
+    def _spent(self, late: Running, now: Running) -> CallTime:
+        """Up to when its thread was stopped, which was before ``now`` is; where nothing tells when
+        that was, up to when it was found ``late``, without all time that may be the debugger's."""
+        known = spent(self._switches, late, now.seconds, self._collector.counting.hz)
+        own = self._clock.own(late)
+        return CallTime(own, own) if known is None else known
 
     def collect(self) -> None:
         pass

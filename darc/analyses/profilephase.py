@@ -7,7 +7,7 @@ from darc.analyses.case import Case
 from darc.analyses.peakchoice import Choice
 from darc.analyses.phase import CHOSEN, Early, EndPhase, Following, Phase
 from darc.analyses.question import About, Question
-from darc.analyses.searchphase import SearchPhase, no_such_peak
+from darc.analyses.searchphase import SearchablePhase, SearchPhase, no_such_peak
 from darc.analyses.warming import Warming
 from darc.collectors.collector import Collector
 from darc.model.errors import UsageError
@@ -15,7 +15,7 @@ from darc.model.functionprofile import FunctionProfile
 from darc.model.status import Status
 
 
-class ProfilePhase(Phase):
+class ProfilePhase(SearchablePhase):
     """It is looked at when enough was seen, and again if more is to come."""
 
     status = Status.PROFILING
@@ -113,9 +113,6 @@ class ProfilePhase(Phase):
 
     def _is_not_there(self, spec: str) -> None:
         """It is waited for."""
-
-    def search_for(self, spec: str) -> Following:
-        return SearchPhase.chosen(self.case, self.collector, spec, self.needed)
 
     # ------------------------------------------------------------------------ end
 

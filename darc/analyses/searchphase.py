@@ -33,7 +33,14 @@ def no_such_peak(case: Case, spec: str) -> UsageError:
     return UsageError(f"there is no peak {spec}: the profile has {count} ('darc histogram')")
 
 
-class SearchPhase(Phase):
+class SearchablePhase(Phase):
+    """One at whose stops the user may choose the peak that a search is for."""
+
+    def search_for(self, spec: str) -> Following:
+        return SearchPhase.chosen(self.case, self.collector, spec, self.needed)
+
+
+class SearchPhase(SearchablePhase):
     """By a ``search``."""
 
     status = Status.SEARCHING
@@ -142,9 +149,6 @@ class SearchPhase(Phase):
         if not self.case.profile.choose(spec):
             raise no_such_peak(self.case, spec)
         return True
-
-    def search_for(self, spec: str) -> Following:
-        return SearchPhase.chosen(self.case, self.collector, spec, self.needed)
 
     def descend(self, nodes: Sequence[Fnode]) -> Following:
         self.case.choice.is_followed()

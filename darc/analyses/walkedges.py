@@ -8,10 +8,10 @@ from collections.abc import Set as AbstractSet
 from darc.analyses.walkcode import WalkCode
 from darc.analyses.walkgroups import WalkNode
 from darc.code.program import Program
-from darc.code.standard_library import EVENT_WAITS
 from darc.code.unwind import Frame
 from darc.collectors.manyduties import Counted, ThreadStack
 from darc.model.libraries import plain_name
+from darc.model.waitcalls import EVENT_WAITS
 
 
 class Edges:

@@ -8,18 +8,18 @@ from collections.abc import Iterable
 from darc.analyses.walkcode import WalkCode
 from darc.analyses.walkedges import Edges
 from darc.analyses.walkgroups import ThreadGroup, WalkNode
-from darc.code.standard_library import EVENT_WAITS, is_of_cxx
+from darc.code.standard_library import is_of_cxx
 from darc.collectors.manyduties import Counted, ThreadStack
 from darc.model.libraries import plain_name
+from darc.model.waitcalls import EVENT_WAITS, HANDED, SLEEPS, WAITS_FOR_NEXT
 
-_WAITS = EVENT_WAITS | frozenset(
-    """poll ppoll select pselect accept accept4 recv recvfrom recvmsg recvmmsg
-    pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait cnd_wait cnd_timedwait
-    sem_wait sem_timedwait sem_clockwait sigwait sigwaitinfo sigtimedwait sigsuspend pause
-    nanosleep clock_nanosleep usleep sleep thrd_sleep io_getevents mq_receive msgrcv
-    pthread_join pthread_clockjoin_ex pthread_timedjoin_np pthread_clockjoin_np thrd_join
+_ENDED = frozenset(
+    """pthread_join pthread_clockjoin_ex pthread_timedjoin_np pthread_clockjoin_np thrd_join
     wait waitpid wait3 wait4""".split()
 )
+"""What a thread calls that waits until another one, or a child, is at its end."""
+
+_WAITS = WAITS_FOR_NEXT | HANDED | SLEEPS | _ENDED
 """Where a thread waits for work, if a function that it never leaves calls that."""
 
 _SYSTEM_CALL = "syscall"

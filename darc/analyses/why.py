@@ -13,9 +13,9 @@ from darc.analyses.rootcauses import RootCauses
 from darc.model.ftree import Function
 from darc.model.status import Status
 from darc.search.descent import end_where_it_is, ended_paths
+from darc.search.halves import agree
 from darc.search.suspects import (
     LEAST_TO_JUDGE,
-    agree,
     choice,
     is_disturbed,
     may_follow,

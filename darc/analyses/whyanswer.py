@@ -8,25 +8,14 @@ from collections.abc import Sequence
 from darc.analyses.offvotes import Rules, own_time
 from darc.code.callers import callers_of
 from darc.code.program import Program
-from darc.code.standard_library import EVENT_WAITS
 from darc.model.ftree import Cause, Fnode, RootCausePath
 from darc.model.functionset import FunctionSet
 from darc.model.libraries import plain_name
 from darc.model.ops import KeptOps, Op, OpClass
 from darc.model.snapshot import Snapshot
+from darc.model.waitcalls import HANDED, SLEEPS, WAITS_FOR_NEXT
 from darc.model.why import Answer, Suspect
-from darc.search.suspects import SLEEPS, always_takes_it, does_the_work, is_disturbed, returns
-
-_WAITS = EVENT_WAITS | frozenset("poll ppoll select pselect accept accept4".split())
-"""What a thread calls that waits for whatever comes next."""
-
-_HANDED = frozenset(
-    "pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait sem_wait sem_timedwait "
-    "sem_clockwait recv recvfrom recvmsg recvmmsg mq_receive mq_timedreceive msgrcv "
-    "sigwait sigwaitinfo sigtimedwait".split()
-)
-"""What a thread calls that waits until another one hands it something: a result that it needs, or
-the next piece of work."""
+from darc.search.suspects import always_takes_it, does_the_work, is_disturbed, returns
 
 _ALWAYS = 0.5
 """Of the fast calls wait as well where a function is one that waits for whatever comes next,"""
@@ -41,7 +30,7 @@ def answer_to(suspect: Suspect, shown: Snapshot, known: FunctionSet, program: Pr
     lacks = lacks_processor(shown)
     is_all = is_disturbed(known, suspect) and not (is_preempted(shown.paths) or lacks)
     idle = handed = None
-    if not lacks:
+    if not lacks or waits_all_the_same(suspect, shown):
         idle, handed = idle_in(shown), handed_in(shown.paths)
         wait = seldom_waits_in(shown)
         if wait is not None:
@@ -88,12 +77,22 @@ def lacks_processor(shown: Snapshot) -> bool:
     return waits is not None and 2 * waits.without_processor > waits.cycles
 
 
+def waits_all_the_same(suspect: Suspect, shown: Snapshot) -> bool:
+    """Of such calls: whether, without what they lacked a processor, they would be among the slow
+    ones by what they waited before. On a busy machine whoever waits for work waits for a processor
+    as well, when that has come."""
+    waits = shown.waits
+    if waits is None or not waits.ops:
+        return False
+    return waits.cycles - waits.without_processor >= suspect.threshold * waits.ops
+
+
 def idle_in(shown: Snapshot) -> str | None:
     """Where all of its paths end in a wait for whatever comes next that fast calls end in as well,
     or in a sleep that they consist of as well, the function that waits. A function that waits in
     its slow calls alone is none that waits for work, whatever it waits in. Where fast calls were
     not seen nobody can tell: then it is."""
-    waits = _waits_in(shown.paths, _WAITS)
+    waits = _waits_in(shown.paths, WAITS_FOR_NEXT)
     if waits and not _is_seldom(waits, shown.ops):
         return waits[0].function.name
     sleeps = _waits_in(shown.paths, SLEEPS)
@@ -105,14 +104,14 @@ def idle_in(shown: Snapshot) -> str | None:
 def seldom_waits_in(shown: Snapshot) -> str | None:
     """Where all of its paths end in a wait for whatever comes next that few fast calls come to, the
     function that waits: it may be for work, or for an answer that the call needs."""
-    waits = _waits_in(shown.paths, _WAITS)
+    waits = _waits_in(shown.paths, WAITS_FOR_NEXT)
     return waits[0].function.name if waits and _is_seldom(waits, shown.ops) else None
 
 
 def handed_in(paths: Sequence[RootCausePath]) -> str | None:
     """Where all of these paths end in a wait until another thread or program hands something over,
     the function that waits. Whether that is work, nobody can tell."""
-    waits = _waits_in(paths, _HANDED)
+    waits = _waits_in(paths, HANDED)
     return waits[0].function.name if waits else None
 
 

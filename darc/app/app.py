@@ -36,7 +36,7 @@ from darc.model.status import Status
 from darc.session.session import Session
 from darc.target.target import State, Target
 from darc.views.treeview import drawn_nodes
-from darc.views.words import Shown, message
+from darc.views.words import Shown, message, wrapped
 
 
 class App:
@@ -96,13 +96,22 @@ class App:
         return self._target.screen.width
 
     @property
+    def wraps(self) -> bool:
+        """Whether sentences are wrapped at that."""
+        return self._target.screen.wraps
+
+    @property
     def session(self) -> Session | None:
         """The session, also after its end."""
         return self._current.session
 
     def emit(self, text: str) -> None:
-        """Shows text to the user: what a view made, or a message of one line."""
-        self._target.screen.emit(text if isinstance(text, Shown) else message(text))
+        """Shows text to the user: what a view made, or a message of one line, which is wrapped at a
+        terminal."""
+        self._target.screen.emit(text if isinstance(text, Shown) else self._wrapped(message(text)))
+
+    def _wrapped(self, text: str) -> str:
+        return "\n".join(wrapped(text, self.width)) if self.wraps and self.width > 0 else text
 
     def set_parameter(self, name: str, text: str) -> None:
         """``set darc NAME TEXT``. What an analysis that has begun was given stays as it is, and the

@@ -128,6 +128,7 @@ class Beginning:
         debuggee.check_supported()
         self._stay.watch_over(debuggee)
         program = debuggee.program()
+        finding.check_code(program)
         if request.finder is not None and not debuggee.is_at_start():
             self.begin(program, 0, request, runs=True, asked=asked)
             self._emit(f"darc: {request.verb} {request.spec}: 'continue'")

@@ -120,6 +120,13 @@ def check_file(
     return request, missing
 
 
+def check_code(program: Program) -> None:
+    """Before anything is looked for in a program that is there. Raises UnsupportedError: nothing
+    may be timed in it, as far as its files tell that at once."""
+    for module in program.modules:
+        runtimes.check_sections(module.image, module.name)
+
+
 def check_read(command: str, debuggee: Debuggee) -> None:
     """Of a ``command`` that looks at what is counted while that goes on. Raises UnsupportedError:
     it cannot be read then."""

@@ -62,6 +62,13 @@ class LiveLine:
                 self._is_shown = False
                 _write(b"")
 
+    def make_way(self, prompt: str, encoding: str) -> None:
+        """For the debugger's ``prompt``, which it stands in place of, if it is there."""
+        with self._lock:
+            if self._is_shown:
+                self._is_shown = False
+                _write(glyphs.encoded(glyphs.fitting(prompt, encoding), encoding))
+
     def is_behind(self) -> None:
         """The debugger has written behind it: it is not to be taken away."""
         with self._lock:
@@ -86,6 +93,11 @@ class LineScreen(Screen):
     @abstractmethod
     def _encoding(self) -> str:
         """Of the terminal. Any thread."""
+
+    @property
+    @any_thread
+    def wraps(self) -> bool:
+        return is_terminal()
 
     @property
     @any_thread

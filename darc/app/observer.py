@@ -143,8 +143,11 @@ class Observer:
         """The user lets the program go on, and not step by step."""
         session = self._session
         if session is not None:
-            self._telling.tell_of_question(session)
-            session.pauses.end()
+            try:
+                self._telling.tell_of_question(session)
+                session.pauses.end()
+            finally:
+                self._target.screen.progress(None)  # the debugger is about to write
 
     def on_resume(self) -> None:
         """The program goes on."""
@@ -153,6 +156,7 @@ class Observer:
         session = self._session
         if session is not None and session.alive and self._monitor is None:
             style = Style(self._target.screen.width, self._target.screen.colour)
+            self._target.screen.runs()
             self._monitor = Monitor(session, self._target, style)
 
     def goes_on(self) -> None:
@@ -225,7 +229,10 @@ class Observer:
         """The debugger lets the program go (detach, quit): nothing of darc stays in it.
         ``stopped`` says that it stands still, though the debugger calls it running."""
         self.rest()
-        self._letting_go.let_go(self._session, stopped=stopped)
+        try:
+            self._letting_go.let_go(self._session, stopped=stopped)
+        finally:
+            self._target.screen.progress(None)
 
     def stop_to_leave(self) -> None:
         """The debugger is about to leave the program, which has stopped for that alone: every probe

@@ -40,7 +40,8 @@ class Telling:
     @property
     def _style(self) -> Style:
         screen = self._target.screen
-        return Style(screen.width, screen.colour, self._parameters().verbose)
+        verbose = self._parameters().verbose
+        return Style(screen.width, screen.colour, verbose, wraps=screen.wraps)
 
     def tell_what_there_is(self) -> None:
         """Shows what the session has to say at this stop, if anything."""

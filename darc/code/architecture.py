@@ -391,6 +391,25 @@ class CodeReader(Protocol[Own]):
         """Whether a jump is about to be taken; an unconditional one always is."""
 
 
+class RestartReader(Protocol[Own_contra]):
+    """Tells which sequences of instructions a signal's handler may begin anew. It is asked about no
+    instructions but its processor's."""
+
+    def may_be_restarted(self, instruction: Own_contra, *, has_frame: bool = False) -> bool:
+        """Whether a sequence that a signal's handler begins anew, where it has interrupted that,
+        may have ``instruction`` in it: one that accesses other memory than the stack.
+        ``has_frame`` says that the frame pointer is one there."""
+
+    def sets_place(
+        self,
+        handler: FunctionCode[Own_contra],
+        called: Callable[[int], FunctionCode[Own_contra] | None],
+    ) -> bool:
+        """Whether a signal's ``handler`` may set where the interrupted thread goes on, by itself or
+        in what it hands the kernel's account to; ``called`` gives the functions that calls lead
+        to."""
+
+
 class HandMadeCall(Protocol):
     """A call of a function that is made by setting the registers of a stopped thread. The
     frame's return address stands in the stack word at ``slot`` by then."""
@@ -423,10 +442,8 @@ class Convention(Protocol):
     """How functions and the kernel are called: registers, by the names that targets know, and what
     is set for a call by hand."""
 
-    ARGUMENTS: tuple[str, ...]
-    """Of a function, the first one first."""
     SYSTEM_CALL_ARGUMENTS: tuple[str, ...]
-    """Of a system call. Its number stands where the result will."""
+    """Of a system call, the first one first. Its number stands where the result will."""
     SCRATCH: tuple[str, ...]
     """What a call may leave otherwise, as may the flags."""
     KEPT: tuple[str, ...]

@@ -24,6 +24,8 @@ class Landmark(Enum):
     JUMP = "DARC_JUMP"
     SANDBOX = "DARC_SANDBOX"
     HANDLER = "DARC_HANDLER"
+    ACTION = "DARC_ACTION"
+    """As HANDLER, where the second argument leads to what is said of it."""
     LOCK = "DARC_LOCK"
     """A thread waits while the object's first word is not 0."""
     UNLOCK = "DARC_UNLOCK"
@@ -87,12 +89,15 @@ JUMP_AT = ("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "__libc_siglong
 SANDBOX_AT = ("prctl", "syscall")
 """Where a program may enter a seccomp sandbox, which could kill it for the agent's system calls."""
 
+ACTION_AT = ("sigaction", "__sigaction", "__libc_sigaction")
+"""Where a program says who handles a signal, which is told first: one that is of a fault may know
+instructions by their addresses, and another may set threads back."""
+
 HANDLER_AT = (
-    *("sigaction", "__sigaction", "__libc_sigaction", "signal", "bsd_signal", "ssignal"),
+    *("signal", "bsd_signal", "ssignal"),
     *("sysv_signal", "__sysv_signal", "sigset"),
 )
-"""Where a program says who handles a signal, which is told first: one that is of a fault may know
-instructions by their addresses."""
+"""The same. They come by one of :data:`ACTION_AT` in C libraries."""
 
 BACK_AT = ("_Unwind_Backtrace", "unw_backtrace")
 """Unwinders that come back: then the frames above are taken up again."""
@@ -138,6 +143,7 @@ _FOUND_AT: dict[Landmark, tuple[str, ...]] = {
     Landmark.JUMP: JUMP_AT,
     Landmark.SANDBOX: SANDBOX_AT,
     Landmark.HANDLER: HANDLER_AT,
+    Landmark.ACTION: ACTION_AT,
 }
 
 

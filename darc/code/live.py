@@ -12,6 +12,9 @@ from darc.code.processor import CONTEXT_RETURN, LONGEST_CALL, SIGNAL_RETURN, end
 from darc.model.errors import TargetError
 from darc.target.target import Target
 
+REWRITTEN = "the program has changed its first bytes, and may do so again"
+"""Why nothing is told, and timed, of code that is another than its file has there."""
+
 
 class NotNowError(BaseException):
     """While the program runs: what was asked for cannot be told now, and is to be asked for again

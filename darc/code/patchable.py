@@ -7,10 +7,11 @@ from typing import Protocol
 
 from darc.code.architecture import Instruction, Site
 from darc.code.backlooks import LOOKS_BACK, BackLooks
+from darc.code.faults import FAULTS
 from darc.code.linkage import Linkage
 from darc.code.modules import Loaded
 from darc.code.outlines import Outlines
-from darc.code.processor import FRAME_POINTER, may_raise
+from darc.code.processor import FRAME_POINTER, may_be_restarted, may_raise
 from darc.code.regions import CodeRegions
 from darc.code.sequences import Sequences
 from darc.model.ftree import Function
@@ -42,8 +43,9 @@ class Patchable:
     has to be known that may stand among them, for padding that it is nothing else."""
 
     handled: frozenset[int] = frozenset()
-    """Signals of faults for which the program has handlers that may know an instruction by its
-    address: what may raise one is executed in its place (see :mod:`darc.code.faults`)."""
+    """Signals for which the program has handlers that may know an instruction by its address: what
+    may raise one is executed in its place, and where others than faults are among them, what a
+    sequence that such a handler begins anew may have in it (see :mod:`darc.code.faults`)."""
 
     sees_callers = True
     """Whether functions here that look at their own return address are to find the program's."""
@@ -99,15 +101,29 @@ class Patchable:
                         at = high
         return sorted((one for one in found if one), key=lambda one: one.start)
 
-    def leave_in_place(self, faults: Iterable[int]) -> None:
-        """The program handles these faults from now on (see :attr:`handled`)."""
-        self.handled = frozenset(faults)
+    def leave_in_place(self, signals: Iterable[int]) -> None:
+        """The program handles these from now on (see :attr:`handled`)."""
+        self.handled = frozenset(signals)
+
+    @property
+    def restarts(self) -> bool:
+        """Whether a handler may set a thread back that it has interrupted."""
+        return not self.handled.issubset(FAULTS)
 
     def may_fault(self, instruction: Instruction) -> bool:
         """Whether it is to be executed in its place, as the program may know that place when the
         instruction faults (see :attr:`handled`)."""
-        if not self.handled:
-            return False
+        faults = self.handled.intersection(FAULTS)
+        return bool(faults) and may_raise(
+            instruction, faults, has_frame=self._has_frame(instruction)
+        )
+
+    def may_be_restarted(self, instruction: Instruction) -> bool:
+        """The same, as a handler may find a thread there and set it back."""
+        return self.restarts and may_be_restarted(
+            instruction, has_frame=self._has_frame(instruction)
+        )
+
+    def _has_frame(self, instruction: Instruction) -> bool:
         rule = self._program.outlines.frame_rule(int(instruction.ip))
-        has_frame = rule is not None and rule.register == FRAME_POINTER
-        return may_raise(instruction, self.handled, has_frame=has_frame)
+        return rule is not None and rule.register == FRAME_POINTER

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import cast
 
-from darc.code import x86_64, x86_64_convention, x86_64_detour, x86_64_frames
-from darc.code.architecture import CodeReader, Convention, DetourWriter, FrameRegisters
+from darc.code import x86_64, x86_64_convention, x86_64_detour, x86_64_frames, x86_64_restarts
+from darc.code.architecture import (
+    CodeReader,
+    Convention,
+    DetourWriter,
+    FrameRegisters,
+    RestartReader,
+)
 
 _OWN: CodeReader[x86_64.Instruction] = x86_64
+_OWN_RESTARTS: RestartReader[x86_64.Instruction] = x86_64_restarts
 
 READER = cast("CodeReader", _OWN)
 """To others its instructions are any processor's: it gets none back but those that it has made."""
+RESTARTS = cast("RestartReader", _OWN_RESTARTS)
 CONVENTION: Convention = x86_64_convention
 DETOURS: DetourWriter = x86_64_detour
 FRAMES: FrameRegisters = x86_64_frames
@@ -56,11 +64,12 @@ goes_on = READER.goes_on
 is_mute = READER.is_mute
 may_raise, leaves_frame = READER.may_raise, READER.leaves_frame
 may_learn_place = READER.may_learn_place
+may_be_restarted, sets_place = RESTARTS.may_be_restarted, RESTARTS.sets_place
 is_looked_at = READER.is_looked_at
 
 HOOK_LENGTH, is_hook = READER.HOOK_LENGTH, READER.is_hook
 
-ARGUMENTS, SYSTEM_CALL_ARGUMENTS = CONVENTION.ARGUMENTS, CONVENTION.SYSTEM_CALL_ARGUMENTS
+SYSTEM_CALL_ARGUMENTS = CONVENTION.SYSTEM_CALL_ARGUMENTS
 SCRATCH, KEPT, GENERAL = CONVENTION.SCRATCH, CONVENTION.KEPT, CONVENTION.GENERAL
 FLAGS, without_traps = CONVENTION.FLAGS, CONVENTION.without_traps
 free_slot, call_by_hand = CONVENTION.free_slot, CONVENTION.call_by_hand

@@ -136,5 +136,7 @@ def _runs(program: Program, function: FunctionCode, low: int, high: int) -> Iter
 
 
 def _is_mute(instruction: Instruction, program: Program) -> bool:
-    """Whether nobody can tell where it is run, handlers of faults neither."""
-    return is_mute(instruction) and not program.patchable.may_fault(instruction)
+    """Whether nobody can tell where it is run, handlers of signals neither: one that sets threads
+    back may do so from any instruction between two that access memory."""
+    patchable = program.patchable
+    return is_mute(instruction) and not (patchable.restarts or patchable.may_fault(instruction))

@@ -49,17 +49,34 @@ def check(image: Image, name: str) -> None:
     """
     if image in _HARMLESS:
         return
+    check_sections(image, name)
+    compiler = walks_stacks(image)
+    if compiler is not None:
+        raise _walks(name, compiler)
+    _HARMLESS.add(image)
+
+
+def check_sections(image: Image, name: str) -> None:
+    """The same by what a file's section headers tell, at once: of the others it takes a look at
+    their symbols, and at all that is in them.
+
+    Raises:
+        UnsupportedError: the file of this ``name`` has code of such a compiler.
+    """
     if any(map(image.has_section, _GO_SECTIONS)):
         raise UnsupportedError(
             f"{name} is a Go program, whose runtime moves stacks: darc cannot time it yet"
         )
-    compiler = walks_stacks(image)
-    if compiler is not None:
-        raise UnsupportedError(
-            f"{name} has code of {compiler}, whose garbage collector looks for its return "
-            "addresses on the stack: darc cannot time it yet"
-        )
-    _HARMLESS.add(image)
+    for section, compiler in _SECTIONS.items():
+        if image.has_section(section):
+            raise _walks(name, compiler)
+
+
+def _walks(name: str, compiler: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{name} has code of {compiler}, whose garbage collector looks for its return "
+        "addresses on the stack: darc cannot time it yet"
+    )
 
 
 def walks_stacks(image: Image) -> str | None:

@@ -22,9 +22,6 @@ _TRAMPOLINE = re.compile(
     r"execute_native_thread_routine(?:_compat)?|g_thread_proxy|std::.*\bthread_start"
 )
 
-EVENT_WAITS = frozenset(("epoll_wait", "epoll_pwait", "epoll_pwait2"))
-"""Functions that threads wait in for whatever comes next, wherever that is called."""
-
 
 def is_of_cxx(function: Function) -> bool:
     """Whether it is C++'s library that has it, in whichever file."""

@@ -13,6 +13,7 @@ import itertools
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from iced_x86 import (
     Code,
@@ -426,9 +427,43 @@ def _table_end(around: Surroundings, table: int, form: str) -> Iterator[int]:
             return
 
 
+_Handed = tuple[CallKind, int | None, FrameRule | None]
+"""How control is handed on, to where, and by what rule its caller's return address is found."""
+
+
 def _site(
     function: FunctionCode[Instruction], instruction: Instruction, around: Surroundings
 ) -> Site[Instruction] | None:
+    handed = _handed_on(function, instruction, around)
+    if handed is None:
+        return None
+    kind, target, slot = handed
+    if kind.is_tail:
+        room = _room_of_tail(function, instruction, around)
+    else:
+        room = _room_of_call(function, instruction, slot, around)
+    address, back = int(instruction.ip), int(instruction.next_ip)
+    patch = int(room.displaced[0].ip) if room.displaced else address
+    return Site(
+        address=address,
+        kind=kind,
+        patch=patch,
+        length=back - patch if room.displaced else room.length,
+        back=back,
+        target=target,
+        pointer=_pointer(instruction),
+        instruction=instruction,
+        slot=slot,
+        displaced=room.displaced,
+        problem=room.problem,
+        is_short=room.is_short,
+    )
+
+
+def _handed_on(
+    function: FunctionCode[Instruction], instruction: Instruction, around: Surroundings
+) -> _Handed | None:
+    """``None``: it stays in the function, or where it leads cannot be told."""
     flow = instruction.flow_control
     address, back = int(instruction.ip), int(instruction.next_ip)
     if flow in (FlowControl.CALL, FlowControl.INDIRECT_CALL):
@@ -438,17 +473,14 @@ def _site(
         if target == back:
             return None  # call $+5 reads its own address
         kind = CallKind.DIRECT if target is not None else CallKind.INDIRECT
-        return _call_site(function, instruction, kind=kind, target=target, around=around)
+        return kind, target, _frame_rule(function, address, around)
     if flow in _JUMPS:
         target = branch_target(instruction)
         if target is None or function.contains(target):
             return None
         if not _is_tail(function, address, target, around):
             return None
-        slot = FRAME_AT_ENTRY  # the frame is gone
-        return _tail_site(
-            function, instruction, kind=CallKind.TAIL, target=target, slot=slot, around=around
-        )
+        return CallKind.TAIL, target, FRAME_AT_ENTRY  # the frame is gone
     if flow == FlowControl.INDIRECT_BRANCH:
         if not instruction.is_jmp_near_indirect:
             return None  # a far jump
@@ -457,59 +489,46 @@ def _site(
         rule = _frame_rule(function, address, around) or FRAME_AT_ENTRY
         if rule != FRAME_AT_ENTRY:
             return None  # the frame still stands: a computed goto
-        return _tail_site(
-            function,
-            instruction,
-            kind=CallKind.TAIL_INDIRECT,
-            target=None,
-            slot=rule,
-            around=around,
-        )
+        return CallKind.TAIL_INDIRECT, None, rule
     return None
 
 
-def _tail_site(
-    function: FunctionCode[Instruction],
-    instruction: Instruction,
-    *,
-    kind: CallKind,
-    target: int | None,
-    slot: FrameRule,
-    around: Surroundings,
-) -> Site[Instruction]:
-    address, back = int(instruction.ip), int(instruction.next_ip)
-    patch, length = address, instruction.len
-    problem = None
-    is_short = False
+class _Room(NamedTuple):
+    """Where a patch of a call or jump has its bytes."""
+
+    length: int
+    """From the call or jump on, where nothing is ``displaced``."""
     displaced: tuple[Instruction, ...] = ()
+    problem: str | None = None
+    is_short: bool = False
+    """As a :class:`Site` has them."""
+
+
+def _room_of_tail(
+    function: FunctionCode[Instruction], instruction: Instruction, around: Surroundings
+) -> _Room:
+    length = instruction.len
     is_conditional = instruction.flow_control == FlowControl.CONDITIONAL_BRANCH
     if length < PATCH_LENGTH and not is_conditional:
-        length += _padding_behind(function, back, around)
+        length += _padding_behind(function, int(instruction.next_ip), around)
     if is_conditional and not instruction.is_jcc_short_or_near:
-        problem = "the jump depends on a counter"
-    elif _has_short_address(instruction):
-        problem = _UNUSUAL
-    elif length < (room := LONGEST_JUMP if is_conditional else PATCH_LENGTH):
-        length = instruction.len
-        displaced, problem = _displaced(function, instruction, around, room)
-        is_short = problem is not None
-        if displaced:
-            patch = int(displaced[0].ip)
-            length = back - patch
-    return Site(
-        address=address,
-        kind=kind,
-        patch=patch,
-        length=length,
-        back=back,
-        target=target,
-        pointer=_pointer(instruction),
-        instruction=instruction,
-        slot=slot,
-        displaced=displaced,
-        problem=problem,
-        is_short=is_short,
-    )
+        return _Room(length, problem="the jump depends on a counter")
+    if _has_short_address(instruction):
+        return _Room(length, problem=_UNUSUAL)
+    needed = LONGEST_JUMP if is_conditional else PATCH_LENGTH
+    if length >= needed:
+        return _Room(length)
+    return _room_before(function, instruction, around, needed)
+
+
+def _room_before(
+    function: FunctionCode[Instruction],
+    instruction: Instruction,
+    around: Surroundings,
+    needed: int = PATCH_LENGTH,
+) -> _Room:
+    displaced, problem = _displaced(function, instruction, around, needed)
+    return _Room(instruction.len, displaced, problem, is_short=problem is not None)
 
 
 _SEGMENTS = (Register.NONE, Register.FS, Register.GS, Register.CS)
@@ -548,40 +567,20 @@ def _pointer(instruction: Instruction) -> int | None:
     return None
 
 
-def _call_site(
+def _room_of_call(
     function: FunctionCode[Instruction],
     instruction: Instruction,
-    kind: CallKind,
-    target: int | None,
+    slot: FrameRule | None,
     around: Surroundings,
-) -> Site[Instruction]:
-    address, back = int(instruction.ip), int(instruction.next_ip)
-    slot = _frame_rule(function, address, around)
-    problem = None
-    is_short = False
-    displaced: tuple[Instruction, ...] = ()
+) -> _Room:
     if slot is None:
         problem = "no frame information says where its caller's return address stands"
-    elif instruction.segment_prefix not in _SEGMENTS or _has_short_address(instruction):
-        problem = _UNUSUAL
-    elif instruction.len < PATCH_LENGTH:
-        displaced, problem = _displaced(function, instruction, around)
-        is_short = problem is not None
-    patch = int(displaced[0].ip) if displaced else address
-    return Site(
-        address=address,
-        kind=kind,
-        patch=patch,
-        length=back - patch,
-        back=back,
-        target=target,
-        pointer=_pointer(instruction),
-        instruction=instruction,
-        slot=slot,
-        displaced=displaced,
-        problem=problem,
-        is_short=is_short,
-    )
+        return _Room(instruction.len, problem=problem)
+    if instruction.segment_prefix not in _SEGMENTS or _has_short_address(instruction):
+        return _Room(instruction.len, problem=_UNUSUAL)
+    if instruction.len < PATCH_LENGTH:
+        return _room_before(function, instruction, around)
+    return _Room(instruction.len)
 
 
 _NO_MOVE = {Mnemonic.ENDBR64, Mnemonic.SYSCALL, Mnemonic.CPUID, Mnemonic.RDTSC, Mnemonic.RDTSCP}

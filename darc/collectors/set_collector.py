@@ -25,7 +25,7 @@ from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import DarcError, UnsupportedError
 from darc.model.ftree import Function
 from darc.model.leftout import LeftOut
-from darc.pads.displacing import MAY_FAULT
+from darc.pads.displacing import why_in_place
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
 
@@ -221,10 +221,11 @@ class SetCollector(PadCollector, TimesSets):
         can be one and the stop is not long for it; the others are timed no more."""
         before = self.installer.members
         why = self.installer.leave_faults()
+        left = why_in_place(self._program.patchable)
         end = time.monotonic() + LONGEST_STOP
         for number in sorted(before - self.installer.members):
             is_late = time.monotonic() >= end
-            problem = MAY_FAULT if is_late else self.pads.make(number)
+            problem = left if is_late else self.pads.make(number)
             self.pads.leave_out(number, problem)
         if self._is_in:
             self._enable_members()
@@ -235,7 +236,7 @@ class SetCollector(PadCollector, TimesSets):
         more, why."""
         if not before or self.installer.members or not self.pads.is_all_made:
             return None
-        return MAY_FAULT
+        return why_in_place(self._program.patchable)
 
     def _forget_open(self) -> None:
         self.tables.members.forget_open()

@@ -18,7 +18,6 @@ from collections.abc import Set as AbstractSet
 
 from darc.code.architecture import FunctionCode
 from darc.code.program import Program
-from darc.code.standard_library import EVENT_WAITS
 from darc.collectors.collector import Assignment, Way
 from darc.collectors.manyduties import Walks
 from darc.collectors.set_collector import SetCollector
@@ -30,6 +29,7 @@ from darc.debuggee.quota import Quota
 from darc.model.ftree import Function
 from darc.model.leftout import LeftOut, LeftOutFor
 from darc.model.libraries import is_c_library
+from darc.model.waitcalls import EVENT_WAITS
 from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
 

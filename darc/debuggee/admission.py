@@ -9,9 +9,10 @@ from functools import partial
 from signal import SIGCHLD, SIGCONT
 
 from darc.code import runtimes
+from darc.code.live import REWRITTEN
 from darc.code.notrace import NEVER_BACK, entered_otherwise, why_notrace
 from darc.code.patchable import SHARED
-from darc.code.processor import PROGRAM_COUNTER
+from darc.code.processor import PATCH_REACH, PROGRAM_COUNTER
 from darc.code.program import Program
 from darc.debuggee import clock, journal, procfs
 from darc.debuggee.bell import SIGNALS
@@ -51,6 +52,8 @@ def check(target: Target, program: Program, function: Function, spec: str) -> li
             "mapped: what it shows of that is wrong"
         )
     reason = why_notrace(program, function) or entered_otherwise(program, function)
+    if reason is not None and program.live.is_rewritten(function.address, PATCH_REACH):
+        reason = REWRITTEN  # what is no code any more tells nothing
     if program.mapped.is_shared(function.address):
         reason = SHARED
     if any(name in NEVER_BACK for name in program.names.at(function.address)):

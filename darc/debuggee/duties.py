@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from darc.code.architecture import FunctionCode
 from darc.code.labels import LABEL, is_label
 from darc.code.landmarks import Landmark
+from darc.code.live import REWRITTEN
 from darc.code.modules import Module
 from darc.code.notrace import entered_otherwise, why_notrace
 from darc.code.processor import PATCH_REACH
@@ -103,11 +104,11 @@ class HasCode(ABC):
     def entry_code(self, program: Program, function: Function) -> FunctionCode | Refusal:
         """The code of a function of a set, as far as a pad at its entry needs it, or why
         none can stand there."""
+        if program.live.is_rewritten(function.address, PATCH_REACH):
+            return Refusal(REWRITTEN)
         why = why_notrace(program, function) or entered_otherwise(program, function)
         if why is None and is_label(program, function.address):
             why = LABEL
-        if why is None and program.live.is_rewritten(function.address, PATCH_REACH):
-            why = "the program has changed its first bytes, and may do so again"
         if why is not None:
             return Refusal(why)
         code = program.function(function.address)

@@ -1,4 +1,4 @@
-"""Whose handlers of faults a program has.
+"""Whose handlers a program has that may know its instructions.
 
 One of its own may know instructions by their addresses, as a JVM's does (:mod:`darc.code.faults`).
 The C library's and the Rust runtime's do not: they look at the address that was accessed. Nor does
@@ -6,6 +6,10 @@ one that the kernel takes back as it calls it (``SA_RESETHAND``, sigaction(2)): 
 faults has many of them to expect; it tells of a crash, as those of LLVM and Redis. Nor does one
 whose code never looks at what the kernel tells it of the place: it ends the program, or jumps out
 (``siglongjmp``). An exception that is thrown there is caught by where the instruction stands.
+
+Handlers of signals that come anywhere look at the place as well, most of them for a backtrace or a
+profile: nothing is left alone for these. One that *sets* the place may take a thread back to the
+beginning of a sequence.
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from darc.code.architecture import FunctionCode
-from darc.code.processor import may_learn_place
+from darc.code.faults import FAULTS
+from darc.code.processor import may_learn_place, sets_place
 from darc.code.program import Program
 from darc.model.libraries import is_c_library, is_loader
 
@@ -58,9 +63,30 @@ def own_handlers(
         signal: handler.address
         for signal, handler in found.items()
         if not handler.is_for_one
-        and not _is_runtimes(program, handler.address)
-        and _may_learn_place(program, signal, handler)
+        and (
+            _is_own_of_faults(program, signal, handler)
+            if signal in FAULTS
+            else sets_back(program, handler.address)
+        )
     }
+
+
+def sets_back(program: Program, address: int) -> bool:
+    """Whether a signal's handler may set a thread back to where a sequence begins. One whose code
+    cannot be read does not, nor does what is done in code that it is not seen to call."""
+    if not program.is_code(address) or _is_runtimes(program, address):
+        return False
+
+    def called(target: int) -> FunctionCode | None:
+        return program.function(target) if program.is_code(target) else None
+
+    return sets_place(program.function(address), called)
+
+
+def _is_own_of_faults(program: Program, signal: int, handler: Handler) -> bool:
+    if _is_runtimes(program, handler.address):
+        return False
+    return _may_learn_place(program, signal, handler)
 
 
 def _may_learn_place(program: Program, signal: int, handler: Handler) -> bool:

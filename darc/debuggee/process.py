@@ -9,7 +9,7 @@ from signal import SIGINT
 from darc.code.landmarks import Landmark, landmarks_of, wait_landmarks_of
 from darc.code.processor import BREAKPOINT, THREAD_POINTER
 from darc.code.program import Program
-from darc.debuggee import admission, bell, clock, procfs
+from darc.debuggee import admission, bell, clock, emulators, procfs
 from darc.debuggee.companions import companions_of
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.holds import Holds, Scheduled, scheduled
@@ -166,6 +166,7 @@ class ProcessDebuggee(Debuggee):
 
     def check_supported(self) -> None:
         self._target.check_supported()
+        emulators.check(self._pid)
 
     def is_at_start(self) -> bool:
         """It has no thread-local storage yet. (A program that never has any says so too.)"""

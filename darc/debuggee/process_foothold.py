@@ -6,15 +6,13 @@ They end with the process.
 from __future__ import annotations
 
 import contextlib
-import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from signal import SIGSYS
 from typing import Self
 
 from darc.agent import compiled
-from darc.agent.compiled import AgentSymbol
-from darc.agent.fieldnames import ControlField, Structure
+from darc.agent.fieldnames import ControlField
 from darc.agent.layout import (
     MOST_RECORDS,
     SOON_USED,
@@ -30,21 +28,18 @@ from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import limits
 from darc.debuggee.detour import DispatchedError, failed
+from darc.debuggee.earlieragents import EarlierAgents, UsableAgent
 from darc.debuggee.frameholes import FrameHoles
 from darc.debuggee.gaps import gaps
 from darc.debuggee.insidecalls import InsideCalls
 from darc.debuggee.landingpools import MOST_POOLS, LandingPools
 from darc.debuggee.leftbehind import (
     NO_LANDINGS,
-    Found,
     LeftBehind,
     areas_of,
-    give_back,
     header,
     keep_landings,
-    left_behind,
     own_places,
-    references_of,
 )
 from darc.debuggee.mappings import Mappings
 from darc.debuggee.procfs import (
@@ -66,7 +61,7 @@ from darc.model.errors import DarcError, PadsImpossibleError, TargetError
 from darc.model.refusal import Refusal
 from darc.pads import processor as pads
 from darc.pads import returns
-from darc.pads.areas import Area, Placed
+from darc.pads.areas import Area
 from darc.pads.foothold import Foothold, ThreadKey
 from darc.pads.restoring import still_hooked
 from darc.pads.returns import Replaced, ReturnLandings
@@ -75,7 +70,6 @@ from darc.target.target import Target
 
 _AREA_UNIT = PAGE
 _PAD_BYTES = 104  # of one site, on average
-_LONGEST_PAD = 1024
 _TOUCHED_PER_CONTEXT = 2 << 12
 _NO_MORE = "it is as large as it can be"
 
@@ -99,8 +93,9 @@ class ProcessFoothold(Foothold):
         self.memory = MemoryFile(pid)
         self._mappings = Mappings(target, lambda: self._program, pid, self.memory)
         self._pools = LandingPools(target, self._mappings, lambda: self._program, self._mark)
-        self._kept: Found | None = None
-        """What leads to the agents of earlier footholds, where that was just looked for."""
+        self._earlier = EarlierAgents(
+            target, lambda: self._program, pid, self.memory, self._mappings
+        )
 
     def is_there(self) -> bool:
         # An exec ends it.
@@ -118,28 +113,8 @@ class ProcessFoothold(Foothold):
         return self.memory.read, self.memory.write
 
     def earlier(self, after: Self | None = None, *, patient: bool = False) -> int:
-        if after is not None and after._kept is not None:
-            self._kept, after._kept = after._kept, None
-            return len(self._kept)
-        with self._target.companions:
-            self._kept = self._give_back_earlier(None if patient else SEARCHED)
-        return len(self._kept)
-
-    def _give_back_earlier(self, most: int | None) -> Found:
-        agents = left_behind(self._target, self.memory, regions(self.identity))
-        others = [one for one in agents if not self._is_own(one)]
-        found = references_of(
-            others,
-            self._target,
-            memory=self.memory,
-            program=self._program,
-            pid=self.identity,
-            most=most,
-        )
-        return give_back(others, found, self._target, self.identity)
-
-    def _is_own(self, agent: LeftBehind) -> bool:
-        return any(map(self._mappings.begins, agent.areas))
+        of_before = None if after is None else after._earlier
+        return self._earlier.look(of_before, None if patient else SEARCHED)
 
     def close(self) -> None:
         self.memory.close()
@@ -171,81 +146,25 @@ class ProcessFoothold(Foothold):
 
     def _adopt(self) -> bool:
         """Goes on with what an earlier debugger has left, where something leads to some of its pads
-        and the others make room enough. One that was killed before it had measured what pads
-        cost has left nothing that can be used."""
-        agents = left_behind(self._target, self.memory, regions(self.identity))
-        agents = [
-            one for one in agents if one.tables.is_measured and one.tables.room.holds(self._room)
-        ]
-        known, self._kept = self._kept, None
-        if known is None or any(one.tables.control not in known for one in agents):
-            with self._target.companions:
-                known = references_of(
-                    agents,
-                    self._target,
-                    memory=self.memory,
-                    program=self._program,
-                    pid=self.identity,
-                )
-        for left in agents:
-            found = known[left.tables.control]
-            if found is not None and self._take(left, found):
-                return True
-        return False
+        and the others make room enough."""
+        return any(map(self._take, self._earlier.usable(self._room)))
 
-    def _take(self, left: LeftBehind, found: frozenset[int]) -> bool:
-        code = self._blob.code
-        wide = [area for area in left.areas if len(area) > returns.SIZE + len(code)]
-        starts = enumerate(area.start + returns.SIZE for area in wide)
-        first = next((number for number, place in starts if self._has_agent(place)), None)
-        if first is None:
-            return False  # it was killed before it had written that
-        wide.insert(0, wide.pop(first))
-        self.tables, self._layout = left.tables, left.tables.layout
-        self._areas.use(Area(area.start, len(area), returns.SIZE) for area in wide)
-        self._use_agent(wide[0].start + returns.SIZE)
-        self._areas.first.fill(len(code))
+    def _take(self, usable: UsableAgent) -> bool:
+        self.tables, self._layout = usable.tables, usable.tables.layout
+        self._areas.use(Area(area.start, len(area), returns.SIZE) for area in usable.wide)
+        self._use_agent(usable.wide[0].start + returns.SIZE)
+        self._areas.first.fill(len(self._blob.code))
         for area in self._areas:
             area.keep_what_is_in()
-        kept = [Placed(place, (), None, self._rows_in(place)) for place in self._around(found)]
+        kept = usable.pads_in(self._areas, self._target.memory.read)
         self.placing.keep(kept)
         if not self.placing.has_room:
             self._areas.use([])
             return False
-        self._mappings.adopt([*left.areas, *self.tables.mappings])
+        self._mappings.adopt(usable.places)
         alive = {number for pad in kept for number in pad.rows}
         self.tables.adopt(alive.__contains__)
         return True
-
-    def _has_agent(self, place: int) -> bool:
-        """Whether this very agent is there; two words of it are a thread's that went home."""
-        code = bytearray(self._blob.code)
-        try:
-            symbols = self._blob.symbols
-            for at in (symbols[AgentSymbol.HOME_STACK], symbols[AgentSymbol.HOME_BACK]):
-                code[at : at + 8] = self._target.memory.read(place + at, 8)
-            return self._target.memory.read(place, len(code)) == bytes(code)
-        except TargetError:
-            return False
-
-    def _around(self, addresses: Iterable[int]) -> Iterator[range]:
-        """The pads that these addresses are in, and what is about them: nobody knows where they
-        begin and end."""
-        for area in self._areas:
-            low, high = area.base + area.floor, area.base + area.size
-            at = low
-            for address in sorted(one for one in addresses if low <= one < high):
-                place = range(max(at, address - _LONGEST_PAD), min(high, address + _LONGEST_PAD))
-                yield place
-                at = place.stop
-
-    def _rows_in(self, place: range) -> frozenset[int]:
-        """The numbers of the sites whose rows the pads there read: they have their addresses."""
-        raw, first = self._target.memory.read(place.start, len(place)), self.tables.sites.address(0)
-        size, sites = self._blob.sizes[Structure.SITE], self.tables.layout.room.sites
-        words = (struct.unpack_from("<Q", raw, at)[0] for at in range(max(0, len(raw) - 7)))
-        offsets = (word - first for word in words if first <= word < first + size * sites)
-        return frozenset(offset // size for offset in offsets)
 
     def add_contexts(self, threads: int) -> str | None:
         now, size = self.tables.contexts.room, self._layout.context_size
@@ -306,7 +225,7 @@ class ProcessFoothold(Foothold):
             return self._is_given_back()
 
     def _is_given_back(self) -> bool:
-        self._kept = None
+        self._earlier.forget()
         try:
             if not self.is_there():
                 return False
@@ -314,14 +233,13 @@ class ProcessFoothold(Foothold):
             may_call = not self._mappings.is_boxed and not self._target.dispatches
             if not may_call or still_hooked(self._target, self.tables.sites):
                 return False
-            others = self._others()
+            others = self._earlier.if_known()
             agents = [self._as_left(), *(others or [])]
-            found = references_of(
-                agents, self._target, memory=self.memory, program=self._program, pid=self.identity
-            )
+            found = self._earlier.references_of(agents)
             if found[self.tables.control] != frozenset():
-                stay = give_back(agents, found, self._target, self.identity)
-                self._kept = None if others is None else stay
+                self._earlier.give_back(agents, found)
+                if others is None:
+                    self._earlier.forget()
                 return False
             for one in self.landings:
                 one.forget(self.holds)
@@ -332,17 +250,9 @@ class ProcessFoothold(Foothold):
             return False
         if others is not None:
             with contextlib.suppress(DarcError):
-                self._kept = give_back(others, found, self._target, self.identity)
+                self._earlier.give_back(others, found)
         self.close()
         return True
-
-    def _others(self) -> list[LeftBehind] | None:
-        """The agents of earlier footholds; ``None``: what they are cannot be told."""
-        try:
-            agents = left_behind(self._target, self.memory, regions(self.identity))
-        except DarcError:
-            return None
-        return [one for one in agents if not self._is_own(one)]
 
     def _as_left(self) -> LeftBehind:
         """As it would be found; its tables may be damaged."""

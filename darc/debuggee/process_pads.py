@@ -8,7 +8,7 @@ from signal import SIGSYS
 
 from darc.agent.layout import Room, room_for, room_for_set
 from darc.agent.memory import AgentMemory
-from darc.code.faults import FAULTS
+from darc.code.faults import ELSEWHERE, FAULTS
 from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import admission, bell, clock, handlers, procfs
@@ -89,9 +89,11 @@ class ProcessPads(PadBackend):
 
     def own_handlers(self, program: Program, foothold: Foothold) -> Mapping[int, int]:
         assert isinstance(foothold, ProcessFoothold)
-        return handlers.own_handlers(
-            program, sorted(self.faults()), foothold.inside_calls.handler_of
-        )
+        wanted = procfs.caught(self._pid) & (FAULTS.keys() | ELSEWHERE.keys())
+        return handlers.own_handlers(program, sorted(wanted), foothold.inside_calls.handler_of)
+
+    def sets_back(self, program: Program, handler: int) -> bool:
+        return handlers.sets_back(program, handler)
 
     def take_interrupt(self, foothold: Foothold) -> bool:
         assert isinstance(foothold, ProcessFoothold)

@@ -299,6 +299,16 @@ def is_traced_and_stopped(pid: int) -> bool:
     return status(pid).get("State", "").startswith("t")
 
 
+def bytes_read(thread: int) -> int | None:
+    """How much a thread of this process has read so far, from whatever it was; ``None``: the kernel
+    does not tell."""
+    try:
+        text = Path(f"/proc/self/task/{thread}/io").read_text()
+    except OSError:
+        return None
+    return next((int(line[6:]) for line in text.splitlines() if line.startswith("rchar:")), None)
+
+
 def is_held(pid: int) -> bool:
     """Whether a process stands still, for its debugger or for a signal."""
     return _state(pid) in ("t", "T")

@@ -282,16 +282,17 @@ class TracerRing:
         self.records = RingRecords(_KEPT_BYTES // 8)
         self.process = 0
         self._ring: Ring | None = None
-        self._tracer = procfs.tracer(pid)
+        self.tracer = procfs.tracer(pid)
+        """Its id; 0: it has none."""
         with contextlib.suppress(OSError):
-            if self._tracer:
-                self.process = int(procfs.status(self._tracer).get("Tgid", self._tracer))
-                self._ring = perf.map_ring(perf.open_event(self._tracer), _RING_PAGES // 4)
+            if self.tracer:
+                self.process = int(procfs.status(self.tracer).get("Tgid", self.tracer))
+                self._ring = perf.map_ring(perf.open_event(self.tracer), _RING_PAGES // 4)
 
     @property
     def thread(self) -> int:
         """Its id; 0: it is not watched."""
-        return 0 if self._ring is None else self._tracer
+        return 0 if self._ring is None else self.tracer
 
     @property
     def is_server(self) -> bool:

@@ -319,7 +319,7 @@ class Switches(OffWatch):
                 stops=self._hindrances.stops_between(long_around.begin, end_ns),
                 queued=self._hindrances.queued(thread),
                 tracer_queued=self._hindrances.queued(TRACER),
-                wakings=told(wakings, self._tracer.process),
+                wakings=told(wakings, self._tracer.tracer),
                 losses=[*losses, Interval(0, forgotten)],
             ),
             begin_ns - history.TOLERANCE_NS,

@@ -217,13 +217,23 @@ class Wakers:
 
 
 def told(wakings: Iterable[Waking], debugger: int) -> tuple[Woken, ...]:
-    """When that was, and whether the process has done it that has the id ``debugger``."""
-    return tuple(Woken(one.time, _is_by(one, debugger)) for one in wakings)
+    """When that was, and whether the thread ``debugger`` has done it. That one alone can let a
+    thread go on that it traces; what others of its process do, as darc's that sends the bell, ends
+    no stop."""
+    return tuple(Woken(one.time, _is_of(one, debugger)) for one in wakings)
+
+
+def _is_of(one: Waking, thread: int) -> bool:
+    return one.thread == thread and not _is_by_interrupt(one)
 
 
 def _is_by(one: Waking, process: int) -> bool:
     """Whether a thread of that process has done it, and no interrupt that came upon it."""
-    return one.process == process and not (one.in_interrupt or one.in_soft_interrupt)
+    return one.process == process and not _is_by_interrupt(one)
+
+
+def _is_by_interrupt(one: Waking) -> bool:
+    return one.in_interrupt or one.in_soft_interrupt
 
 
 def _number() -> int:

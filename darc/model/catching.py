@@ -64,12 +64,12 @@ class CaughtCall:
     """The call that the program stands in, as it was caught."""
 
     seconds: float
-    """For how long it has been under way."""
+    """For how long it had been under way when its thread was stopped; earlier stops are in it."""
     where: ThreadStanding
     """Its thread."""
     off: Mapping[OffReason, float] | None
-    """Why that had no processor, for which parts of the time until the call was found late;
-    ``None`` where that is not known."""
+    """Why that had no processor, for which parts of that time; ``None`` where that is not known,
+    and no stop may be in it then."""
     by_quota: float
     """For which part of the time its CPU quota was used up, at most."""
     wait: OpenWait | None

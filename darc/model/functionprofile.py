@@ -60,6 +60,11 @@ class FunctionProfile:
         return find_peaks(self.profile.bins, self.profile.resolution)
 
     @property
+    def has_calls(self) -> bool:
+        """Whether any that began has ended, in whichever way, and was counted."""
+        return bool(self.profile.count or self.left)
+
+    @property
     def mean(self) -> float:
         """In cycles; 0 where there was no call."""
         return self.profile.total / self.profile.count if self.profile.count else 0.0

@@ -17,6 +17,7 @@ from darc.model.functionprofile import FunctionProfile, row_of
 from darc.model.leftout import LeftOut
 from darc.model.leftoutmany import LeftOutMany
 from darc.model.part import Part
+from darc.model.waitcalls import is_wait
 
 TOP = 20
 """Rows that are shown where nobody asked for more."""
@@ -29,7 +30,8 @@ class FunctionSet(Part):
     key: ClassVar[str] = "set"
 
     rows: tuple[FunctionProfile, ...]
-    """Those that were called, the most interesting one first."""
+    """Those that were called, the most interesting one first; last those of which no call was
+    counted, as all that began go on, say."""
     _: KW_ONLY
     uncalled: tuple[Function, ...] = ()
     """Those that were timed, and not called."""
@@ -62,6 +64,11 @@ class FunctionSet(Part):
         return self.seconds if row.until is None else row.until
 
     @property
+    def counted(self) -> tuple[FunctionProfile, ...]:
+        """The rows that have calls: those of the table."""
+        return tuple(row for row in self.rows if row.has_calls)
+
+    @property
     def profiles(self) -> tuple[FunctionProfile, ...]:
         return self.rows
 
@@ -82,7 +89,13 @@ def making_text(number: int, many: int) -> str:
 
 
 def ranked(rows: Iterable[FunctionProfile]) -> tuple[FunctionProfile, ...]:
-    """The most interesting one first; of those that have no excess, the one with the most time."""
-    return tuple(
-        sorted(rows, key=lambda r: (-round(r.excess), -r.profile.total, r.function.address))
-    )
+    """The most interesting one first; of those that have no excess, the one with the most time.
+    Behind them those that wait as long as their callers say, or for what comes next: nobody would
+    call that slow. Last are those without a call."""
+
+    def rank(row: FunctionProfile) -> tuple[bool, bool, int, int, int]:
+        function, excess = row.function, round(row.excess)
+        is_last = not row.has_calls
+        return is_last, is_wait(function), -excess, -row.profile.total, function.address
+
+    return tuple(sorted(rows, key=rank))

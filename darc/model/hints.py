@@ -14,6 +14,7 @@ from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import FunctionSet
 from darc.model.peaks import Peak, tail_of
+from darc.model.waitcalls import is_wait
 
 LEAST_TO_AGREE = 20
 """Fewer calls agree by chance."""
@@ -239,10 +240,11 @@ def _contended(number: int, row: FunctionProfile) -> Iterator[Hint]:
 
 
 def _tails(known: FunctionSet) -> list[LongTail]:
-    """The longest delay first."""
-    excess = max((row.excess for row in known.rows), default=0.0)
+    """The longest delay first; what waits for what comes next has none."""
+    rows = [(n, row) for n, row in enumerate(known.rows, 1) if not is_wait(row.function)]
+    excess = max((row.excess for _, row in rows), default=0.0)
     found = []
-    for number, row in enumerate(known.rows, 1):
+    for number, row in rows:
         tail = _tail(number, row)
         least = _LEAST_OF_TIME * known.seconds_of(row) * row.profile.hz
         if tail is not None and tail.delay >= max(least, _BESIDE * excess):

@@ -232,6 +232,12 @@ class Why(Part):
     tail: Suspect | None = None
     """What has the longest tail, in no peak of its own, and was not looked into: where nothing
     stands out, or where that delays far more than the first answer."""
+    costlier: Suspect | None = None
+    """What costs more than the first answer, and why is not known."""
+    rare: Suspect | None = None
+    """What has slow calls that matter, and too few of them to be judged."""
+    rare_seconds: float = 0.0
+    """For how long it would have to be timed to have enough."""
     stops: int = 0
     """So often the program stood still for it, over all its steps,"""
     stopped_seconds: float = 0.0
@@ -268,8 +274,8 @@ class Why(Part):
     @property
     def named(self) -> tuple[FunctionProfile, ...]:
         left_out = (suspect for suspect, _ in (*self.idle, *self.usual))
-        tail = () if self.tail is None else (self.tail,)
-        return (*self.profiles, *(one.row for one in (*self.open, *left_out, *tail)))
+        told = [one for one in (self.tail, self.rare) if one is not None]
+        return (*self.profiles, *(one.row for one in (*self.open, *left_out, *told)))
 
     @property
     def why_no_answer(self) -> str | None:

@@ -92,9 +92,15 @@ class PadBackend(ABC):
         return frozenset()
 
     def own_handlers(self, program: Program, foothold: Foothold) -> Mapping[int, int]:
-        """The addresses of those handlers, by signal, that may know an instruction by its address.
-        May call functions."""
+        """The addresses of those handlers, by signal, that may know an instruction by its address,
+        of faults and of signals that come anywhere (:data:`~darc.code.faults.ELSEWHERE`). May call
+        functions."""
         return {}
+
+    def sets_back(self, program: Program, handler: int) -> bool:
+        """Whether what begins at ``handler``, as the handler of a signal, may set a thread back to
+        where a sequence begins."""
+        return False
 
     def take_interrupt(self, foothold: Foothold) -> bool:
         """Takes a SIGINT that waits, as every thread blocks it, out of what is debugged. Whether

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from darc.code.architecture import FunctionCode, Instruction, Prologue, Site
-from darc.code.patchable import SHARED
+from darc.code.patchable import SHARED, Patchable
 from darc.code.processor import PATCH_LENGTH, is_relative, leaves_frame, read_prologue
 from darc.code.program import Program
 from darc.model.refusal import Refusal
@@ -21,11 +21,19 @@ _AHEAD = 4
 MAY_FAULT = "the program's own handler of faults may know an instruction there by its address"
 """Why what may fault is not displaced."""
 
+MAY_RESTART = "the program's own handler of a signal may set a thread back that it finds there"
+"""Why what such a sequence may have in it is not displaced."""
+
 USERS = "a breakpoint stands in its first bytes"
 
 
+def why_in_place(patchable: Patchable) -> str:
+    """Why instructions are not displaced that handlers of signals may know, whichever they are."""
+    return MAY_RESTART if patchable.restarts else MAY_FAULT
+
+
 class Displacing:
-    """In one program. What the user's breakpoints and the program's handlers of faults know by its
+    """In one program. What the user's breakpoints and the program's handlers of signals know by its
     address stays in its place."""
 
     def __init__(self, target: Target, program: Program) -> None:
@@ -85,6 +93,9 @@ class Displacing:
             return prologue
         if self.user_stands_in(prologue.entry, prologue.entry + prologue.length):
             return Refusal(USERS)
+        patchable = self._program.patchable
+        if not is_guard and any(map(patchable.may_be_restarted, prologue.instructions)):
+            return Refusal(MAY_RESTART)  # nor behind it: a sequence may go on there
         if any(
             self._stays(instruction, is_guard=is_guard) for instruction in prologue.instructions
         ):
@@ -92,10 +103,12 @@ class Displacing:
         return prologue
 
     def _stays(self, instruction: Instruction, *, is_guard: bool) -> bool:
-        """Whether an instruction at a function's entry is to be executed in its place."""
-        if is_guard and is_relative(instruction):
-            return False
-        return self._program.patchable.may_fault(instruction)
+        """Whether an instruction at a function's entry is to be executed in its place. No runtime
+        has sequences that programs' handlers know."""
+        if is_guard:
+            return not is_relative(instruction) and self._program.patchable.may_fault(instruction)
+        patchable = self._program.patchable
+        return patchable.may_fault(instruction) or patchable.may_be_restarted(instruction)
 
     def user_stands_in(self, start: int, end: int) -> bool:
         """Whether a breakpoint of the user's would be overwritten or never be reached."""
@@ -105,11 +118,15 @@ class Displacing:
         """``site`` without what it would displace, where that is to be executed in its place."""
         if self._program.patchable.may_fault(site.instruction):
             return replace(site, problem=MAY_FAULT, is_short=False)
-        if not any(map(self._program.patchable.may_fault, site.displaced)):
+        patchable = self._program.patchable
+        why = MAY_FAULT if any(map(patchable.may_fault, site.displaced)) else None
+        if why is None and any(map(patchable.may_be_restarted, site.displaced)):
+            why = MAY_RESTART
+        if why is None:
             return site
         length = site.back - site.address
         return replace(
-            site, patch=site.address, length=length, displaced=(), problem=MAY_FAULT, is_short=True
+            site, patch=site.address, length=length, displaced=(), problem=why, is_short=True
         )
 
     def is_in_the_users_way(self, patch: Patch) -> bool:
@@ -119,11 +136,16 @@ class Displacing:
 
     def displaces_faults(self, patch: Patch, *, is_guard: bool) -> bool:
         """Whether a patch displaces what is to be executed in its place from now on."""
-        moved = []
+        patchable = self._program.patchable
         if any(self._stays(i, is_guard=is_guard) for i in patch.displaced):
             return True
+        moved: list[Instruction] = []
+        relayed = () if patch.through is None else patch.through.displaced
         if patch.site is not None:
-            moved += [*patch.site.displaced, patch.site.instruction]
-        if patch.through is not None:
-            moved += patch.through.displaced
-        return any(map(self._program.patchable.may_fault, moved))
+            moved += patch.site.displaced
+            if patchable.may_fault(patch.site.instruction):
+                return True
+        if relayed and patchable.restarts:
+            return True
+        moved += relayed
+        return any(map(patchable.may_fault, moved)) or any(map(patchable.may_be_restarted, moved))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from darc.model.errors import FormatError
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
-from darc.model.functionset import FunctionSet
+from darc.model.functionset import FunctionSet, ranked
 from darc.model.leftout import LeftOut, LeftOutFor
 from darc.model.profile import OCTAVES, Profile
 from darc.saved.checked import (
@@ -107,7 +107,7 @@ def from_part(content: object) -> FunctionSet:
     left_out = read_list(found["left_out"], f"{where}.left_out")
     keys = "function symbol module offset"
     return FunctionSet(
-        rows=tuple(_read_row(row, f"{where}.functions[{n}]") for n, row in enumerate(rows)),
+        rows=ranked(_read_row(row, f"{where}.functions[{n}]") for n, row in enumerate(rows)),
         uncalled=tuple(
             _read_function(
                 read_object(one, f"{where}.uncalled[{n}]", keys), f"{where}.uncalled[{n}]"

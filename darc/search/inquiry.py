@@ -23,6 +23,7 @@ from darc.search.suspects import (
     is_disturbed,
     suspects,
     tails,
+    too_few,
     usual,
     without,
 )
@@ -39,6 +40,9 @@ _START_SECONDS = 0.5
 
 _LEAST_SECONDS = 1.0
 """A search that has less is not begun."""
+
+_ENOUGH_SECONDS = 6.0
+"""In which most searches come to their end, also on a busy machine."""
 
 _ROUNDS = 24
 """That a deep search takes, of functions that call too many for several levels at once;"""
@@ -156,9 +160,10 @@ class Inquiry:
         return min(MOST_ANSWERS - answered, _MOST_SEARCHES - len(self._answers))
 
     def _for_search(self, suspect: Suspect, rest: float, *, is_last: bool) -> Parameters:
-        """What a search is to be made by, which may take half of the time where it is not the
-        last one."""
-        seconds = max(_LEAST_SECONDS, rest if is_last else rest / 2)
+        """What a search is to be made by, which may take half of the time where it is not the last
+        one, and all where half of it is too little: what comes first costs most."""
+        part = max(rest / 2, min(rest, _ENOUGH_SECONDS))
+        seconds = max(_LEAST_SECONDS, rest if is_last else part)
         return dataclasses.replace(
             self._parameters,
             peak=suspect.spec(1, OCTAVES),
@@ -190,6 +195,8 @@ class Inquiry:
         """The functions that the user may be told to look into."""
         found = [one.row.function for one in suspects(self.known)[:_MOST_SPELLED]]
         found += [one.row.function for one, _ in self._usual.values()][:_MOST_SPELLED]
+        rare = too_few(self.known, self._is_seen)
+        found += [] if rare is None else [rare.row.function]
         return found + [one.row.function for one in tails(self.known)[:_MOST_SPELLED]]
 
     @property

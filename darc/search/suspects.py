@@ -11,10 +11,8 @@ it the search finds by itself.
 
 from __future__ import annotations
 
-import dataclasses
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
@@ -22,7 +20,7 @@ from darc.model.functionset import FunctionSet
 from darc.model.peaks import Peak, PeakRange
 from darc.model.profile import Profile
 from darc.model.shares import SLIGHT
-from darc.model.slices import less
+from darc.model.waitcalls import is_sleep
 from darc.model.why import Suspect
 
 LEAST_TO_JUDGE = 100
@@ -32,7 +30,7 @@ LEAST_SLOW = 20
 """must be in the slow peak."""
 
 _BUDDING = 5
-"""Calls in the slow peak of one that is worth a wait for more of them."""
+"""Slow calls of one that is worth a wait for more of them."""
 
 LEAST_VALLEY = 2
 """Bins between two summits that are so low that they part them."""
@@ -51,17 +49,7 @@ _FEW = 0.1
 OF_LARGEST = 0.8
 """Of the largest delay: who has so much may be called in the one that has that, or calls it."""
 
-SLEEPS = frozenset(
-    "nanosleep clock_nanosleep usleep sleep thrd_sleep pause sigsuspend sigtimedwait "
-    "g_usleep uv_sleep apr_sleep".split()
-)
-"""Functions that take as long as their callers say, or until a signal comes: none of them is slow,
-whoever calls it may be."""
-
-_SLEEP_FOR = re.compile(r"_ZNSt(3__1)?11this_thread(9sleep_for|11sleep_until)")
-"""The same of C++."""
-
-_ALIKE = 0.8
+ALIKE = 0.8
 """Slow calls, and what they take: so much of each other's have two that may be the same calls."""
 
 _OTHERS = 3
@@ -148,11 +136,14 @@ def tails(known: FunctionSet, least: int = LEAST_SLOW) -> tuple[Suspect, ...]:
     share = _least_share(known)
     found = []
     for row in known.rows:
-        seconds = known.seconds_of(row)
-        does = (known.busy or 1.0) * row.profile.hz * seconds
-        if row.profile.total <= _WAITS_MOSTLY * does:
-            found.append(_tail(row, seconds, least, share))
+        if not _waits_mostly(row, known):
+            found.append(_tail(row, known.seconds_of(row), least, share))
     return tuple(sorted((s for s in found if s is not None), key=lambda s: -s.delay))
+
+
+def _waits_mostly(row: FunctionProfile, known: FunctionSet) -> bool:
+    does = (known.busy or 1.0) * row.profile.hz * known.seconds_of(row)
+    return row.profile.total > _WAITS_MOSTLY * does
 
 
 def _tail(row: FunctionProfile, seconds: float, least: int, least_share: float) -> Suspect | None:
@@ -167,6 +158,37 @@ def _tail(row: FunctionProfile, seconds: float, least: int, least_share: float) 
     median = profile.scaled_cycles(middle)
     tail = _of_calls(row, seconds, PeakRange(None, first, None), far, median)
     return tail if tail.share >= _enough(tail.slow, profile, least_share) else None
+
+
+def too_few(known: FunctionSet, is_out: Callable[[Function], bool]) -> Suspect | None:
+    """The function that matters most by calls far to the right of all others that are too few to be
+    judged, and take most of its time and much of a thread's, of those that are not out: with more
+    time there would be enough of them. As of tails, one that waits for the most part is none."""
+    found = (_rare(row, known) for row in known.rows if not _waits_mostly(row, known))
+    return first_of(without((one for one in found if one is not None), is_out))
+
+
+def _rare(row: FunctionProfile, known: FunctionSet) -> Suspect | None:
+    profile, seconds = row.profile, known.seconds_of(row)
+    if not _can_be_judged(row, seconds):
+        return None
+    middle, slow = _median_bin(profile), dict[int, int]()
+    median = profile.scaled_cycles(middle)
+    for number in sorted(profile.bins, reverse=True):
+        slow[number] = profile.bins[number]
+        if number < middle + _FAR * profile.resolution or sum(slow.values()) >= LEAST_SLOW:
+            break
+        if sum(slow.values()) < _BUDDING or profile.bins.get(number - 1, 0):
+            continue
+        found = _of_calls(row, seconds, PeakRange(None, number, None), slow, median)
+        if found.share >= _LARGE and 2 * found.slow * found.slow_mean >= profile.total:
+            return found
+    return None
+
+
+def seconds_for(rare: Suspect) -> float:
+    """In which enough of these calls come, by and large."""
+    return 1.5 * LEAST_SLOW * rare.seconds / rare.slow
 
 
 def _median_bin(profile: Profile) -> int:
@@ -259,12 +281,6 @@ def _slow_calls(profile: Profile, peak: Peak, least: int, *, is_last: bool) -> d
         if is_gap and sum(slow[one] for one in above) < least:
             return {one: slow[one] for one in numbers if one < number}
     return slow
-
-
-def is_sleep(function: Function) -> bool:
-    """Whether it is one of :data:`SLEEPS`, by its name."""
-    plain = function.symbol.split("@", 1)[0]
-    return plain.lstrip("_") in SLEEPS or _SLEEP_FOR.match(plain) is not None
 
 
 def _slow_peak(row: FunctionProfile, least: int) -> Peak | None:
@@ -363,6 +379,14 @@ def _bulk(tail: Suspect) -> Suspect:
     return found
 
 
+def costs_more(one: Suspect, other: Suspect) -> bool:
+    """Whether ``one`` delays calls longer, or takes more of the time, and its delay is not slight
+    beside the other's; what is within a fifth is as much, by what bins tell."""
+    return OF_LARGEST * one.delay > other.delay or (
+        OF_LARGEST * one.share > other.share and one.delay * SLIGHT >= other.delay
+    )
+
+
 def outweighs(tail: Suspect, found: Suspect) -> bool:
     """Whether what was ``found`` is slight beside a tail."""
     return found.delay * SLIGHT < tail.delay
@@ -432,7 +456,7 @@ def always_takes_it(known: FunctionSet, caller: Function, suspect: Suspect) -> b
         return False
     slow = sum(n for b, n in row.profile.bins.items() if b >= suspect.peak.first_bin)
     rate, own = slow / known.seconds_of(row), suspect.slow / suspect.seconds
-    return slow * 2 > row.profile.count and rate * _ALIKE <= own
+    return slow * 2 > row.profile.count and rate * ALIKE <= own
 
 
 def usual(known: FunctionSet) -> dict[int, tuple[Suspect, Function]]:
@@ -494,96 +518,9 @@ def are_alike(one: Suspect, two: Suspect) -> bool:
     as their number and what they take tell."""
     rates = (one.slow / one.seconds, two.slow / two.seconds)
     pairs = (rates, (one.slow_mean, two.slow_mean))
-    return all(min(pair) >= _ALIKE * max(pair) for pair in pairs)
+    return all(min(pair) >= ALIKE * max(pair) for pair in pairs)
 
 
 def without(found: Iterable[Suspect], seen: Callable[[Function], bool]) -> tuple[Suspect, ...]:
     """Those that were not ``seen`` in a search, nor looked into."""
     return tuple(one for one in found if not seen(one.row.function))
-
-
-def agree(known: FunctionSet, is_out: Callable[[Function], bool]) -> bool:
-    """Whether both halves of the time choose the same function first, of those that are not out. Of
-    two with the same slow calls, one in the other, it is all the same which one is chosen: what
-    they take in all differs by less than bins tell of a half."""
-    halves = halves_of(known)
-    if halves is None:
-        return False
-    one, two = (choice(half, is_out) for half in halves)
-    if one is None or two is None:
-        return False
-    return one.row.function == two.row.function or _go_together(known, one, two)
-
-
-def _go_together(known: FunctionSet, one: Suspect, two: Suspect) -> bool:
-    """Whether two functions, each chosen in a half of the time, have the same slow calls, as far as
-    it can be told: in all of the time, and as many of them in each interval."""
-    all_of_it = {suspect.row.function: suspect for suspect in suspects(known)}
-    first, second = (all_of_it.get(chosen.row.function) for chosen in (one, two))
-    if first is None or second is None or not are_alike(first, second):
-        return False
-    pairs = list(zip_longest(_slow_by_interval(first), _slow_by_interval(second), fillvalue=0))
-    if known.every and first.seconds != second.seconds:
-        pairs = pairs[: int(min(first.seconds, second.seconds) / known.every)]  # whole ones of both
-    return bool(pairs) and sum(map(min, pairs)) >= _ALIKE * sum(map(max, pairs))
-
-
-def _slow_by_interval(suspect: Suspect) -> list[int]:
-    """How many of its slow calls each interval has."""
-    first, last = suspect.peak.first_bin, suspect.peak.last_bin
-    return [
-        sum(n for b, n in bins.items() if b >= first and (last is None or b <= last))
-        for bins in suspect.row.lapse
-    ]
-
-
-def halves_of(known: FunctionSet) -> tuple[FunctionSet, FunctionSet] | None:
-    """What is known of the first half of the time and of the second, by the intervals that it was
-    counted in; of a function that went out, those of the time until then. ``None`` where there are
-    not two intervals."""
-    intervals = max((len(row.lapse) for row in known.rows), default=0)
-    if known.every is None or intervals < 2:
-        return None
-    middle = intervals // 2
-    first, second = [], []
-    for row in known.rows:
-        if row.until is None:
-            before, part, rest = _added(row.lapse[:middle]), None, None
-        else:
-            own = len(row.slices) // 2
-            before, part = _added(row.slices[:own]), row.until * own / max(len(row.slices), 1)
-            rest = row.until - part
-        first.append(_part(row, before, part))
-        second.append(_part(row, less(row.profile.bins, before), rest))
-    seconds = middle * known.every
-    whole = dataclasses.replace(known, uncalled=(), left_out=(), every=None)
-    return (
-        dataclasses.replace(whole, rows=tuple(filter(None, first)), seconds=seconds),
-        dataclasses.replace(
-            whole, rows=tuple(filter(None, second)), seconds=known.seconds - seconds
-        ),
-    )
-
-
-def _added(parts: Iterable[Mapping[int, int]]) -> dict[int, int]:
-    """The calls of all these, by bin."""
-    found: dict[int, int] = {}
-    for one in parts:
-        for number, count in one.items():
-            found[number] = found.get(number, 0) + count
-    return found
-
-
-def _part(
-    row: FunctionProfile, bins: dict[int, int], until: float | None
-) -> FunctionProfile | None:
-    """The row with these of its calls alone, of so many seconds where it went out. Their sum is
-    not known: by the middles of bins, scaled as those of all its calls."""
-    if not bins:
-        return None
-    whole = row.profile
-    total = round(sum(n * whole.scaled_cycles(b) for b, n in bins.items()))
-    profile = Profile(
-        resolution=whole.resolution, hz=whole.hz, bins=bins, count=sum(bins.values()), total=total
-    )
-    return dataclasses.replace(row, profile=profile, until=until, slices=(), lapse=())

@@ -17,14 +17,17 @@ from darc.model.leftout import CALLED_OFF, LeftOutFor
 from darc.model.shares import SLIGHT, explained_together
 from darc.model.status import Status
 from darc.model.why import Answer, Suspect, Verdict, Why
+from darc.search.halves import agree
 from darc.search.suspects import (
     LEAST_TO_JUDGE,
-    agree,
     are_alike,
+    costs_more,
     is_disturbed,
     longest_tail,
     outweighs,
+    seconds_for,
     suspects,
+    too_few,
 )
 
 MOST_ANSWERS = 3
@@ -98,27 +101,47 @@ class Evidence:
         """What is made of that."""
         known = self.known
         verdict, reasons = self._verdict()
+        rare = None
+        if verdict in (Verdict.NOTHING, Verdict.WAITS) and (rare := self._rare()) is not None:
+            verdict = Verdict.UNKNOWN
         tail = self._tail(verdict)
-        is_sure = False
+        costlier, is_sure = None, False
         if verdict is Verdict.FOUND:
+            costlier = self._costlier()
             reasons = self._doubts(tail)
-            is_sure = not reasons
+            is_sure = not reasons and costlier is None
         usual = [left_out for at, left_out in self.usual.items() if at not in self.seen]
         return Why(
             verdict=verdict,
             answers=tuple(self.ranked[:MOST_ANSWERS]),
             making=known.making,
-            functions=len(known.rows),
+            functions=len(known.counted),
             calls=sum(row.profile.count for row in known.rows),
             seconds=known.seconds,
             is_sure=is_sure,
             reasons=tuple(reasons),
             open=self.open[:MOST_ANSWERS],
             tail=tail,
+            costlier=costlier,
+            rare=rare,
+            rare_seconds=0.0 if rare is None else seconds_for(rare),
             has_ended=self.has_ended,
             idle=tuple((o.suspect, o.idle) for o in self.idle if o.idle is not None),
             usual=tuple(usual[:MOST_ANSWERS]),
         )
+
+    def _costlier(self) -> Suspect | None:
+        """See :attr:`Why.costlier`."""
+        first = self.ranked[0].suspect
+        unknown = [one.suspect for one in self.ranked if not one.paths]
+        unknown += [one for one in self.open if not are_alike(one, first)]
+        found = [one for one in unknown if costs_more(one, first)]
+        return max(found, key=lambda one: one.delay, default=None)
+
+    def _rare(self) -> Suspect | None:
+        """See :attr:`Why.rare`."""
+        out = self._looked | self._out
+        return too_few(self.known, lambda function: function.address in out)
 
     def _tail(self, verdict: Verdict) -> Suspect | None:
         """See :attr:`Why.tail`."""

@@ -27,6 +27,11 @@ class Screen(ABC):
         """Columns of the output; 0 when unlimited."""
 
     @property
+    def wraps(self) -> bool:
+        """Whether sentences are to be wrapped at the :attr:`width`."""
+        return False
+
+    @property
     def is_script(self) -> bool:
         """Whether nobody is there to type: the debugger carries out the commands that it was given
         and ends (batch)."""
@@ -57,6 +62,10 @@ class Screen(ABC):
     def has_live_line(self) -> bool:
         """Whether output takes a line that changes."""
         return True
+
+    @any_thread  # noqa: B027  most have nothing to do then
+    def runs(self) -> None:
+        """The program runs by now, for the user. Any thread."""
 
     def begins_progress(self) -> bool:
         """While the user waits for a command: whether :meth:`progress` will show that line."""

@@ -30,8 +30,9 @@ from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.model.waits import Role, Waits, over_paths
 from darc.views.bars import draw
+from darc.views.nonekept import why_none_by_end
 from darc.views.peaktable import bins_text, in_no_peak, peak_table
-from darc.views.style import Style, write
+from darc.views.style import Style, write, write_sentences
 from darc.views.treeview import (
     draw_tree,
     ending_text,
@@ -71,7 +72,7 @@ def tree(snapshot: Snapshot, style: Style) -> Shown:
 
 def waits(snapshot: Snapshot, style: Style) -> Shown:
     """Who kept the in-peak ops waiting."""
-    return write(wait_lines(snapshot, style), style)
+    return write_sentences(wait_lines(snapshot, style), style)
 
 
 def duration(seconds: float) -> str:
@@ -126,7 +127,7 @@ def paths(snapshot: Snapshot, style: Style) -> Shown:
     doubts = [Text(f"  {style.note(warning)}") for warning in snapshot.warnings]
     if any(_is_of_targets(path) for path in snapshot.paths):
         doubts.append(Text(_TARGETS, "dim"))
-    return write([*main_path_lines(snapshot, style), *doubts], style)
+    return write_sentences([*main_path_lines(snapshot, style), *doubts], style)
 
 
 _TARGETS = (
@@ -214,7 +215,7 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     waits, kept = snapshot.waits, snapshot.ops
     if waits is None or kept is None:
         return [Text(_why_none_kept(snapshot))]
-    if (why := _why_no_waits(snapshot.status, waits, kept)) is not None:
+    if (why := _why_no_waits(snapshot, waits, kept)) is not None:
         return [Text(why)]
 
     def latency(cycles: float) -> str:
@@ -235,15 +236,19 @@ def wait_lines(snapshot: Snapshot, style: Style) -> list[Text]:
 
 def _why_none_kept(snapshot: Snapshot) -> str:
     """Why no op was kept whole."""
+    if (why := why_none_by_end(snapshot)) is not None and snapshot.status is not Status.ENDED:
+        return why
     if snapshot.status.is_final:
         return f"no call was kept whole by its end: {status_text(snapshot)}"
     return "no op was kept yet: choose a peak, and let the program go on"
 
 
-def _why_no_waits(status: Status, waits: Waits, kept: KeptOps) -> str | None:
+def _why_no_waits(snapshot: Snapshot, waits: Waits, kept: KeptOps) -> str | None:
     """Why it is not known what ops that were kept waited for."""
-    if not waits.ops and status is Status.ENDED:
-        return "the program ended before a call inside the peak was kept: a longer run may"
+    if not waits.ops and (why := why_none_by_end(snapshot)) is not None:
+        return why
+    if not waits.ops and not snapshot.status.is_final:
+        return "no call inside the peak was kept yet: let the program go on"
     if not waits.ops:
         return "no op inside the peak was kept: 'darc start' with a peak that is frequent"
     if kept.sees_waits:

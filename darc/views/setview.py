@@ -10,11 +10,15 @@ from rich.text import Text
 from darc.model.functionprofile import FunctionProfile
 from darc.model.functionset import FunctionSet, making_text
 from darc.model.profile import format_cycles
+from darc.model.waitcalls import is_wait
 from darc.views.words import calls_text, columns, shorten
 
 _EIGHTHS = "▁▂▃▄▅▆▇█"
 _EMPTY = "·"
 _LEAST_NAME = 12
+_MOST_NAMED = 5
+"""Rows that are told of in a line."""
+
 _MOST_COLUMNS = 24
 """Of a small histogram."""
 
@@ -33,12 +37,14 @@ def draw_set(
     known: FunctionSet, top: int, width: int, show: Callable[[str], str]
 ) -> Iterator[Text]:
     """The lines of the table, ``top`` functions at most, and what is not in it."""
-    rows = known.rows[:top]
-    if not rows:
+    rows = known.counted[:top]
+    if not known.rows:
         yield Text("none of the functions was called yet")
+    elif not rows:
+        yield Text("no call of these functions was counted yet")
     else:
         yield from _table(rows, width, show)
-    yield from _rest(known, len(rows))
+    yield from _rest(known, len(rows), show)
 
 
 def _table(
@@ -104,11 +110,26 @@ class _SharedScale:
         )
 
 
-def _rest(known: FunctionSet, shown: int) -> Iterator[Text]:
-    if len(known.rows) > shown:
-        more = len(known.rows) - shown
+def _waits(numbers: Sequence[int], known: FunctionSet, show: Callable[[str], str]) -> str:
+    """Which of them wait, behind all others, however long: ``numbers`` of rows, from 1."""
+    told = [f"{n} {show(known.row(n).function.name)}" for n in numbers[:_MOST_NAMED]]
+    if len(numbers) > _MOST_NAMED:
+        told.append(f"{len(numbers) - _MOST_NAMED} more")
+    what = "sleeps and waits for what comes next are"
+    return f"{what} the last of these: {', '.join(told)}"
+
+
+def _rest(known: FunctionSet, shown: int, show: Callable[[str], str]) -> Iterator[Text]:
+    counted = known.counted
+    if len(counted) > shown:
+        more = len(counted) - shown
         were = "was" if more == 1 else "were"
-        yield Text(f"{more} more {were} called: '--top {len(known.rows)}'", "dim")
+        yield Text(f"{more} more {were} called: '--top {len(counted)}'", "dim")
+        if waits := [n for n, row in enumerate(counted, 1) if n > shown and is_wait(row.function)]:
+            yield Text(_waits(waits, known, show), "dim")
+    if uncounted := len(known.rows) - len(counted):
+        were = "was" if uncounted == 1 else "were"
+        yield Text(f"{uncounted} {were} called, and no call of theirs was counted", "dim")
     if known.uncalled:
         many = len(known.uncalled)
         yield Text(f"{many} {'was' if many == 1 else 'were'} not called", "dim")

@@ -19,11 +19,16 @@ from darc.views.words import (
     message,
     name,
     printable,
+    shorten,
     to_ascii,
+    wrapped,
 )
 
 DEFAULT_WIDTH = 80
 LOG_WIDTH = 4096
+
+SHORT_NAME_WIDTH = 32
+"""Columns of a name among many in a sentence, at a terminal."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,8 @@ class Style:
     """How to write a view: columns, escape codes, everything or the essential, beyond ASCII.
 
     A ``width`` that is not positive is output without limits, a log: drawings take 80 columns, and
-    the tree is as wide as its names. ``whole_names`` is for files: no name is shortened.
+    the tree is as wide as its names. ``whole_names`` is for files: no name is shortened. ``wraps``:
+    sentences are wrapped at the width, at a terminal, which would do so within words.
     """
 
     width: int = DEFAULT_WIDTH
@@ -40,11 +46,14 @@ class Style:
     unicode: bool = True
     whole_names: bool = False
     is_log: bool = False
+    wraps: bool = False
 
     def __post_init__(self) -> None:
         if self.width <= 0:
             object.__setattr__(self, "is_log", True)
             object.__setattr__(self, "width", DEFAULT_WIDTH)
+        if self.is_log or self.whole_names:
+            object.__setattr__(self, "wraps", False)
 
     def name(self, text: str) -> str:
         """A foreign name, fit to be shown."""
@@ -52,6 +61,12 @@ class Style:
             return printable(text)
         width = LOG_NAME_WIDTH if self.is_log or self.verbose else NAME_WIDTH
         return name(text, width, is_whole=self.verbose)
+
+    def short_name(self, text: str) -> str:
+        """One of many names in a sentence: cut at a terminal, as a tree cuts those that have too
+        little room."""
+        told = self.name(text)
+        return shorten(told, SHORT_NAME_WIDTH) if self.wraps and not self.verbose else told
 
     @property
     def most_on_way(self) -> int | None:
@@ -79,6 +94,20 @@ def _clean(line: Text) -> Text:
     for piece in line.divide(range(1, len(plain))):  # each character with its styles
         made.append_text(Text(printable(piece.plain), piece.spans[0].style if piece.spans else ""))
     return made
+
+
+def write_sentences(lines: Iterable[Text], style: Style) -> Shown:
+    """As :func:`write`, of lines that are sentences: these are wrapped where the style wraps."""
+    if not style.wraps:
+        return write(lines, style)
+    return write((piece for line in lines for piece in _wrapped(_clean(line), style)), style)
+
+
+def _wrapped(line: Text, style: Style) -> list[Text]:
+    plain = line.plain if style.unicode else to_ascii(line.plain)
+    if columns(plain) <= style.width:
+        return [line]
+    return [Text(piece, line.style) for piece in wrapped(plain, style.width)]
 
 
 def write(lines: Iterable[Text], style: Style) -> Shown:

@@ -15,6 +15,7 @@ from darc.model.peaks import PeakRange, find_peaks
 from darc.model.profile import format_cycles
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
+from darc.views.nonekept import why_none_by_end
 from darc.views.render import peak_name
 from darc.views.style import Style, write
 from darc.views.treeview import Show
@@ -56,8 +57,9 @@ def need_ops(snapshot: Snapshot) -> KeptOps:
     """
     if snapshot.ops is not None and snapshot.ops.ops:
         return snapshot.ops
-    if snapshot.peak is None and snapshot.status is Status.DONE:
-        raise UsageError("no op was kept: 'darc start' looks for root causes, and keeps some")
+    by_end = why_none_by_end(snapshot)
+    if by_end is not None and snapshot.status is not Status.ENDED and snapshot.probes.can.keeps_ops:
+        raise UsageError(by_end)
     if snapshot.peak is None:
         raise UsageError("no op is kept yet: choose a peak first ('darc peak N')")
     if not snapshot.probes.can.keeps_ops:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from rich.text import Text
 
 from darc.model.ftree import Cause, RootCausePath
-from darc.model.profile import format_cycles
+from darc.model.profile import format_cycles, longer_time
 from darc.model.shares import explain
 from darc.model.snapshot import Snapshot
 from darc.model.status import EndedBy
@@ -41,23 +41,41 @@ def draw_why(
     path_text: Callable[[RootCausePath, Show], str],
 ) -> Iterator[Text]:
     """The lines of the answer."""
-    how = "" if known.verdict is not Verdict.FOUND else ", sure" if known.is_sure else ", not sure"
-    if known.answers and known.answers[0].is_preempted:
-        how += f": {_who_had(known.answers[0])}"
-    end = "" if known.is_over else " (it goes on)"
-    yield Text(f"darc: why: {known.verdict.value}{how}{end}", "bold")
+    yield _headline(known, show)
     seen = f"{calls_text(known.calls)} of {functions_text(known.functions)} in {known.seconds:.1f}s"
     if known.making is not None:
         seen = making_told(known.making, is_over=known.is_over)
     yield Text(f"  {seen}")
     for number, one in enumerate(known.answers, 1):
-        yield from _answer(number, one, show=show, note=note, path_text=path_text)
+        yield from _answer_lines(number, one, show=show, note=note, path_text=path_text)
         if known.is_over and not one.paths:
-            command = _start(known, one.suspect)
+            command = start_text(known, one.suspect)
             yield Text(f"  {command} looks longer into that")
     for suspect in known.open:
-        yield Text(_slow(suspect, show), "bold")
-        yield Text(f"  not looked into: {_start(known, suspect)}")
+        yield Text(_slow_text(suspect, show), "bold")
+        yield Text(f"  not looked into: {start_text(known, suspect)}")
+    yield from _not_told(known, show)
+    for reason in known.reasons:
+        prefix = "not sure of 1: " if known.verdict is Verdict.FOUND else ""
+        yield Text(f"  {prefix}{note(reason)}")
+    if known.stops:
+        yield Text(f"  {cost_text(known)}")
+    if known.is_over:
+        yield from (Text(line, "dim") for line in _further(known, show))
+
+
+def _headline(known: Why, show: Show) -> Text:
+    how = "" if known.verdict is not Verdict.FOUND else ", sure" if known.is_sure else ", not sure"
+    if known.costlier is not None:
+        how += f": {_costs_more(known, known.costlier, show)}"
+    elif known.answers and known.answers[0].is_preempted:
+        how += f": {_who_had(known.answers[0])}"
+    end = "" if known.is_over else " (it goes on)"
+    return Text(f"darc: why: {known.verdict.value}{how}{end}", "bold")
+
+
+def _not_told(known: Why, show: Show) -> Iterator[Text]:
+    """What is none of the answers, and why not."""
     for suspect, wait in known.idle:
         how = "as in 1" if _waits_there(known, wait) else "as for its next work"
         why = f"waits in {show(wait)}, {how}"
@@ -66,14 +84,9 @@ def draw_why(
         why = f"is slow once in each call of {show(whole.name)}, which always takes as long"
         yield from _left_out(known, suspect, why, show)
     if known.tail is not None:
-        yield from _tail(known, known.tail, show)
-    for reason in known.reasons:
-        prefix = "not sure of 1: " if known.verdict is Verdict.FOUND else ""
-        yield Text(f"  {prefix}{note(reason)}")
-    if known.stops:
-        yield Text(f"  {cost_text(known)}")
-    if known.is_over:
-        yield from (Text(line, "dim") for line in _further(known, show))
+        yield from _tail_lines(known, known.tail, show)
+    if known.rare is not None:
+        yield from _rare_lines(known, known.rare, show)
 
 
 def _waits_there(known: Why, wait: str) -> bool:
@@ -91,31 +104,51 @@ def _who_had(one: Answer) -> str:
     return "its CPU quota was used up" if is_quota else "others had the processor"
 
 
-def _start(known: Why, suspect: Suspect) -> str:
+def start_text(known: Why, suspect: Suspect) -> str:
     """The command that looks into the slow calls of a suspect, in quotes, as it is to be typed."""
     spelled = known.spelled.get(suspect.row.function.address, suspect.name)
     return f"'darc start {typed(spelled)} --peak {suspect.typed_peak}'"
 
 
-def _tail(known: Why, tail: Suspect, show: Show) -> Iterator[Text]:
+def _tail_lines(known: Why, tail: Suspect, show: Show) -> Iterator[Text]:
     profile, name = tail.row.profile, show(tail.name)
     median = format_cycles(tail.fast_mean, profile.hz)
     yield Text(
         f"  {name} has no slow peak, but a long tail: {tail.slow} of {calls_text(profile.count)} "
         f"take eight times as long as most and more, not {median}"
     )
-    yield Text(f"    {_start(known, tail)} looks into these")
+    yield Text(f"    {start_text(known, tail)} looks into these")
+
+
+def _costs_more(known: Why, one: Suspect, show: Show) -> str:
+    """That ``one`` costs more than the first answer, and what to type."""
+    number = next((n for n, other in enumerate(known.answers, 1) if other.suspect is one), None)
+    who = show(one.name) if number is None else f"answer {number}"
+    found = None if number is None else known.answers[number - 1].found
+    is_late = number is None or (found is not None and found.ended_by is EndedBy.TIME)
+    why = "there was no time to look into it" if is_late else "why is not known"
+    return f"{who} costs more, and {why}: {start_text(known, one)}"
+
+
+def _rare_lines(known: Why, rare: Suspect, show: Show) -> Iterator[Text]:
+    name, spelled = _slow_text(rare, show), known.spelled.get(rare.row.function.address, rare.name)
+    start, why = (longer_time(max(10.0, times * known.rare_seconds)) for times in (1, 2))
+    yield Text(f"  too few calls to tell: {name}")
+    yield Text(
+        f"    'darc start {typed(spelled)} --start-time {start}' or 'darc why --time {why}' sees "
+        "more of them"
+    )
 
 
 def _left_out(known: Why, suspect: Suspect, why: str, show: Show) -> Iterator[Text]:
     name = show(suspect.name)
     yield Text(f"  left out: {name} {why}")
     if known.verdict is not Verdict.FOUND:
-        command = _start(known, suspect)
+        command = start_text(known, suspect)
         yield Text(f"    {command} looks into it all the same")
 
 
-def _answer(
+def _answer_lines(
     number: int,
     one: Answer,
     show: Show,
@@ -123,7 +156,7 @@ def _answer(
     path_text: Callable[[RootCausePath, Show], str],
 ) -> Iterator[Text]:
     suspect, found = one.suspect, one.found
-    yield Text(f"{number} {_slow(suspect, show)}", "bold")
+    yield Text(f"{number} {_slow_text(suspect, show)}", "bold")
     if found is None:
         why = (one.why or "").strip()
         yield Text(f"  not looked into: {note(why)}" if why else "  not looked into")
@@ -151,7 +184,7 @@ def _answer(
         yield Text(f"    {note(one.doubt)}")
 
 
-def _slow(suspect: Suspect, show: Show) -> str:
+def _slow_text(suspect: Suspect, show: Show) -> str:
     profile = suspect.row.profile
     slow, fast = (
         format_cycles(cycles, profile.hz) for cycles in (suspect.slow_mean, suspect.fast_mean)
@@ -193,7 +226,7 @@ def _further(known: Why, show: Show) -> Iterator[str]:
         waits = ", 'darc waits' who kept it waiting" if has_waits else ""
         yield f"'darc tree' shows the search of 1, 'darc ops' some of its calls{waits}"
         return
-    if known.answers:
+    if known.answers or known.rare is not None:
         return  # what to type stands below each
     if known.verdict in (Verdict.NOTHING, Verdict.WAITS):
         yield (

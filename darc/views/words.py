@@ -319,6 +319,31 @@ def lines(text: str) -> Shown:
     return Shown("\n".join(message(line) for line in text.split("\n")))
 
 
+_WORD = re.compile(r"\(?'[^']*'[^\s']*|\S+")
+"""What stays in one line: a command in quotes, which is to be typed as it stands, or a word."""
+
+_HANGING = 4
+"""By how many columns the lines that go on are indented."""
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """``text`` in lines of ``width`` columns, those that go on indented; what stays in one line may
+    be longer. One that fits stays as it is."""
+    if columns(text) <= width:
+        return [text]
+    start = len(text) - len(text.lstrip(" "))
+    indent = " " * (start + _HANGING)
+    found: list[str] = []
+    line = text[:start]
+    for word in _WORD.findall(text):
+        is_begun = line.strip() != ""
+        if is_begun and columns(line) + 1 + columns(word) > width:
+            found.append(line)
+            line, is_begun = indent, False
+        line += f" {word}" if is_begun else word
+    return [*found, line]
+
+
 def first_few(names: Sequence[str], most: int) -> str:
     """``a, b and 3 more``: not more than ``most`` of them."""
     more = len(names) - most

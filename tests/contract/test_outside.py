@@ -223,6 +223,11 @@ def is_fault(node: ast.AST, names: Names) -> bool:
     return called(node, names).endswith(".leave_in_place")
 
 
+def is_file_name(node: ast.AST, _: Names) -> bool:
+    """What gdb is asked for the name of a file, and fails at where that is not of the locale."""
+    return isinstance(node, ast.Attribute) and node.attr in ("filename", "solib_name")
+
+
 RULES = {
     "starts a thread": (is_thread, THREADS),
     "starts a program": (is_program, STARTERS),
@@ -235,6 +240,13 @@ RULES = {
     "says which faults are handled": (
         is_fault,
         {"darc/collectors/faulthandlers.py": "as it looks, and as the program sets others"},
+    ),
+    "asks gdb for a file's name": (
+        is_file_name,
+        {
+            "darc_gdb/filenames.py": "the one place that knows that gdb may be unable to tell it",
+            "darc/agent/build.py": "asks no gdb, but an error which program is not there",
+        },
     ),
     "says for how long a target waits": (
         is_limit,
@@ -313,6 +325,8 @@ def test_who_reaches_outside(deed: str) -> None:
         ("has escapes of a terminal", r"'\x1b' + '[31m'"),
         ("writes into the journal", "self._target.journal.patches([place])"),
         ("says which faults are handled", "program.patchable.leave_in_place(known)"),
+        ("asks gdb for a file's name", "str(found.symtab.filename)"),
+        ("asks gdb for a file's name", "space.solib_name(address)"),
         ("says for how long a target waits", "self._target.wait_at_most(seconds)"),
     ],
 )

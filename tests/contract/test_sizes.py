@@ -42,7 +42,6 @@ LARGER = {
         "darc/collectors/pad_collector.py PadCollector": Size(350, 37, 18),
     },
     "owns one thing that is written into a program, with its undo: these are divided together": {
-        "darc/debuggee/process_foothold.py ProcessFoothold": Size(425, 38, 8),
         "darc/pads/foothold.py Foothold": Size(300, 38, 10),
         "darc/pads/installer.py PadInstaller": Size(375, 36, 15),
         "darc/pads/returns.py ReturnLandings": Size(325, 36, 6),
@@ -104,8 +103,6 @@ LARGER_FUNCTIONS = {
     },
     "the cases of one question, in the order in which they are asked": {
         "darc/analyses/catching.py Catcher.look": Size(35, statements=30),
-        "darc/code/x86_64.py _site": Size(40),
-        "darc/code/x86_64.py _tail_site": Size(45),
         "darc/code/x86_64.py read_function": Size(35, statements=35),
         "darc/code/x86_64_copies.py Copies._lead_to_slot": Size(35, statements=30),
         "darc/debuggee/journal.py parse": Size(45, statements=40),
@@ -119,7 +116,6 @@ LARGER_FUNCTIONS = {
         "darc/views/treeview.py _line": Size(40),
         "darc/views/treeview.py draw_tree": Size(40, statements=30),
         "darc/views/waitsview.py draw_waits": Size(40, statements=35),
-        "darc/views/whyview.py draw_why": Size(40, statements=35),
     },
     "a command line's options, one after the other": {
         "kgdb/vm/cli.py _parser": Size(55, statements=35),

@@ -195,6 +195,65 @@ def test_what_the_debugger_does_by_itself_makes_no_call_late(tmp_path: Path) -> 
     assert b"preempted: 3 operations" in done.output
 
 
+SLOW_STOPS = """
+import time
+from darc.session.session import Session
+decide = Session.decide
+def decides(session):
+    time.sleep(0.08)
+    return decide(session)
+Session.decide = decides
+"""
+"""Each stop begins so long before darc hears of it: twice as long as the lock is held for."""
+
+UNTOLD_WAKERS = """
+from darc.debuggee import switches
+def refused(pid):
+    raise PermissionError("as of those who are not privileged")
+switches.Wakers = refused
+"""
+
+UNTOLD_SWITCHES = """
+from darc.debuggee import process
+from darc.model.errors import UnsupportedError
+def refused(pid):
+    raise UnsupportedError("cannot tell running from waiting: as in a sandbox")
+process.Switches = refused
+"""
+
+
+@needs_permission
+@IN_BOTH
+@pytest.mark.parametrize("untold", ["", UNTOLD_WAKERS, UNTOLD_SWITCHES])
+def test_the_stop_itself_is_no_time_of_the_call(tmp_path: Path, untold: str) -> None:
+    """By the program's own clocks: since when the lock was held at the stop, and for how long that
+    lasts with nobody who stops it. Calls that were under way at the stop before are among these."""
+    (tmp_path / "slow.py").write_text(SLOW_STOPS + untold)
+    clocks = [mark("clocks{}"), "print beat - held", "print hold"]
+    stops = [
+        part.format(number) for number in range(6) for part in ("continue", mark("at{}"), *clocks)
+    ]
+    stops[0] = "run"
+    late = "darc catch handle --above 10ms"
+    commands = [TOOLS, f"with-app {tmp_path / 'slow.py'}", late, *stops, "kill"]
+    done = debugger.debug(tmp_path, build("held"), ("2000",), commands)
+    told = re.findall(
+        r'handle under way for (\d+(?:\.\d+)?)ms in thread \d+ "held"(?: \(([^()]*)\))?', done.gdb
+    )
+    assert len(told) == 6, done.gdb
+    assert any("blocked" in parts for _, parts in told) is (untold != UNTOLD_SWITCHES), done.gdb
+    texts = (done.section(f"clocks{number}") for number in range(6))
+    told_by_program = [
+        [int(ns) / 1e6 for ns in re.findall(r"\$\d+ = (\d+)", text)] for text in texts
+    ]
+    assert sum(float(took) for took, _ in told) < 1.5 * sum(
+        since for since, _ in told_by_program
+    ), done.gdb
+    for (took, parts), (_, hold) in zip(told, told_by_program, strict=True):
+        stopped = sum(map(int, re.findall(r"(\d+) % stopped", parts)))
+        assert float(took) * (100 - stopped) < 150 * hold, done.gdb
+
+
 @IN_BOTH
 def test_ctrl_c_in_the_middle(tmp_path: Path) -> None:
     """No probe is to be seen then, in lldb from the first command on that looks; the catch goes on
@@ -221,6 +280,20 @@ def test_ctrl_c_in_the_middle(tmp_path: Path) -> None:
         assert re.search(r"handle under way for .*handle", told), told
         assert re.search(r"\bhandle ?\(", gdb.command("bt"))
         assert " 0 altered" in gdb.command("tell-code")
+
+
+@IN_BOTH
+def test_at_a_terminal_what_is_told_is_wrapped_between_words(tmp_path: Path) -> None:
+    with debugger.terminal(tmp_path, str(build("held")), columns=80) as gdb:
+        gdb.command("darc catch handle --above 10ms")
+        told = gdb.command("run 4000 > program.out")
+    found = re.search(r"darc: handle under way for .*? its probes", told.replace("\r", ""), re.S)
+    assert found is not None, told
+    first, *others = found[0].split("\n")
+    assert others
+    assert max(map(len, (first, *others))) <= 80, told
+    assert all(re.match("  ", one) for one in others), told
+    assert "waits for the lock lock, held by thread" in " ".join(found[0].split())
 
 
 @IN_BOTH

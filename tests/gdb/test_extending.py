@@ -25,6 +25,10 @@ from tests.extending import (
 from tests.gdb.loading import plain
 from tests.permission import needs_permission
 
+SUITES_IN_ONE = pytest.mark.timeout(900)
+"""Of a test that has ten files of tests run in the copy, or all of its types checked with nothing
+known from before: less than a minute on a machine that does nothing else, many on a busy one."""
+
 ADDED = ("idle", "mean", "rate", "spare", "split")
 """Commands."""
 
@@ -249,11 +253,13 @@ def test_an_exporter(tree: Path, tmp_path: Path) -> None:
     assert re.match(r"handle(;\w+)*$", written, re.M), done.gdb
 
 
+@SUITES_IN_ONE
 def test_an_exporters_own_test(tree: Path) -> None:
     """In both debuggers, as the page has it."""
     assert "2 passed" in run_tests(tree, "gdb/test_paths.py")
 
 
+@SUITES_IN_ONE
 def test_a_hazard(tree: Path) -> None:
     """Its program joins the suites, darc leaves it alone, and its test fails as the page says where
     the page's line is broken."""
@@ -277,6 +283,7 @@ def test_a_parameter(tree: Path, tmp_path: Path) -> None:
     assert "--virtual-calls N" in done.gdb
 
 
+@SUITES_IN_ONE
 def test_what_proves_a_change(tree: Path) -> None:
     """Types and style are as the house wants them."""
     tests = [f"tests/unit/test_{name}.py" for name in ("mean", "paths", "rate", "traced")]
@@ -297,6 +304,7 @@ def run_tests(tree: Path, *arguments: str, fails: bool = False) -> str:
     return run_python(tree, *own, *files, fails=fails)
 
 
+@SUITES_IN_ONE
 def test_the_tests_of_a_change(tree: Path) -> None:
     """The examples' own; and imports, docs, commands and reports are as the house wants them."""
     tests = ["unit/test_mean.py", "unit/test_rate.py", "unit/test_idle.py", "unit/test_docs.py"]

@@ -138,6 +138,25 @@ def test_a_function_that_was_inlined(spelling: str, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("darc start inl", "darc catch inl --above 5ms", "darc start inl --probes breakpoint"),
+        *("darc start no_such_function", "darc why", "darc walk"),
+    ],
+)
+def test_in_a_program_that_is_refused_nothing_is_looked_for(command: str, tmp_path: Path) -> None:
+    """Nor is anything told to be analysed that would be refused in its turn."""
+    go = '__asm__(".section .gopclntab,\\"a\\"\\n.quad 1\\n.text");'
+    program = compiled(tmp_path, go + INLINED)
+    done = debug(
+        tmp_path, program, ("100",), ["break main", "run", mark("asked"), attempt(command)]
+    )
+    assert "program is a Go program, whose runtime moves stacks" in done.section("asked")
+    assert "inlined" not in done.gdb, done.gdb
+    assert "looks for" not in done.gdb, done.gdb
+
+
 def test_a_function_that_was_inlined_is_told_before_it_runs(tmp_path: Path) -> None:
     program = compiled(tmp_path, INLINED)
     done = debug(tmp_path, program, ("100",), ["darc start inl"])

@@ -535,6 +535,56 @@ def test_the_live_line_is_gone_at_the_users_breakpoint_in_another_thread(tmp_pat
     _check_lines_begin_with_switches(told)
 
 
+QUICK = "import darc.app.progress as told; told._SILENT_SECONDS = told._BETWEEN = 0.001"
+"""What is done is told at once, where it takes a second else."""
+
+
+def test_the_live_line_is_gone_before_the_debugger_tells_that_it_goes_on(tmp_path: Path) -> None:
+    """What darc does before the program goes on is told in it."""
+    (tmp_path / "quick.py").write_text(QUICK)
+    goes_on = "Continuing." if current() == GDB else r"Process \d+ resuming"
+    with terminal(tmp_path, str(build("manycallees"))) as made:
+        made.command(TOOLS)
+        made.command("break main")
+        made.command("run 100000000 > program.out")
+        made.command(f"with-app {tmp_path / 'quick.py'}")
+        made.command("darc walk --time 5s")
+        begin = len(made.seen)
+        made.enter("continue")
+        found = made.wait_for(rf"[^\r\n]*{goes_on}")
+        told = made.seen[begin:]
+        made.wait_for(r"window 1")
+        made.type("\x03")
+        made.prompt()
+    assert re.search(r"\x1b\[Kdarc: main: window 1", told), told  # the line was there
+    assert re.fullmatch(rf"(.*\x1b\[K)?{goes_on}", found[0]), found[0]
+
+
+@pytest.mark.debuggers(LLDB, NEWEST, long=(NEWEST,))
+def test_no_live_line_where_the_user_types(running: Server, tmp_path: Path) -> None:
+    """lldb's prompt is there while an attached program runs."""
+    with terminal(tmp_path, "-p", str(running.pid)) as made:
+        made.command(f"darc start handle {ENDLESS}")
+        for _ in range(2):
+            made.enter("continue")
+            made.wait_for(LIVE)
+            made.type("dar")
+            made.wait_for(r"\r\x1b\[K\(lldb\) ")
+            begin = len(made.seen)
+            made.type("c status\n")
+            made.wait_for("calls seen")
+            made.type("darc status\n")
+            made.wait_for("calls seen")
+            made.prompt()
+            assert not re.search(LIVE, made.seen[begin:]), made.seen[begin:]
+            made.type("\x03")
+            made.wait_for(INTERRUPTED)
+            made.prompt()
+        assert "every probe is out" in made.command("darc stop")
+        made.command("detach")
+    assert running.finish() == 0
+
+
 def _check_lines_begin_with_switches(told: str) -> None:
     for line in told.replace("\r\x1b[K", "\n").splitlines():
         assert not re.search(r"\S.*\[Switching to", line), line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
@@ -16,6 +17,7 @@ from darc.model.catching import (
 )
 from darc.model.ops import ObjectKind, OffReason
 from darc.model.part import parts_of
+from darc.views.exporters.json import to_json
 from darc.views.general.status import place
 from darc.views.style import Style
 from tests.unit import samples
@@ -95,3 +97,40 @@ def test_who_has_what_it_waits_for(holder: LockHolder | None, words: str) -> Non
     shown = dataclasses.replace(PLACE, wait=wait)
     (line,) = told(shown)
     assert line.endswith(f"in wait ← …; waits for the lock table{words}")
+
+
+LONG = "tokio::runtime::scheduler::multi_thread::worker::Context::run_task"
+
+
+def test_at_a_terminal_names_are_short_and_lines_are_wrapped() -> None:
+    functions = tuple(f"{LONG}_{number}" for number in range(12))
+    holder = LockHolder(8, HolderTold.NOW, where=ThreadStanding(8, "b", functions, is_whole=True))
+    wait = OpenWait(ObjectKind.LOCK, 0x1000, holder, name="table")
+    where = ThreadStanding(7, "tokio-rt-worker", functions, is_whole=True)
+    shown = dataclasses.replace(PLACE, where=where, wait=wait, show="thread 2")
+    snapshot = samples.snapshot(parts=parts_of(Catching(0.004, 1, 0, shown)))
+    at_terminal, in_batch, verbose = (
+        str(place(snapshot, style))
+        for style in (
+            Style(80, wraps=True),
+            Style(0, wraps=True),
+            Style(80, verbose=True, wraps=True),
+        )
+    )
+    lines = at_terminal.splitlines()
+    assert max(map(len, lines)) <= 80
+    first, *others = lines[: lines.index(next(one for one in lines if "stood still" in one))]
+    assert first.startswith("darc: handle under way for 5.0ms in thread 7 ")
+    assert others
+    assert all(re.match(r" {4}\S", one) for one in others)
+    assert "in another thread: 'thread 2'" in " ".join(at_terminal.split())
+    assert functions[0] not in at_terminal
+    assert at_terminal.count("tokio::runtime::…") == 24
+    assert in_batch.count("\n") == 1
+    assert all(one in in_batch for one in functions)
+    assert all(one in " ".join(verbose.split()) for one in functions)
+    assert max(map(len, verbose.splitlines())) <= 80 + len(LONG)
+    call = to_json(snapshot)["catch"]["call"]
+    assert call["functions"] == list(functions)
+    assert call["waits_for"]["holder"]["where"]["functions"] == list(functions)
+    assert call["seconds"] == 0.005

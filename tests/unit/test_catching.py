@@ -14,7 +14,9 @@ from darc.analyses.catching import Catcher
 from darc.collectors.duties import Running, StandingCall
 from darc.debuggee import holds, procfs
 from darc.debuggee.holds import Holds, Scheduled
-from darc.model.catching import ThreadStanding
+from darc.debuggee.perf_stacks import Waking
+from darc.debuggee.wakers import told
+from darc.model.catching import CaughtCall, ThreadStanding
 from darc.model.offtimes import OffTimes
 from darc.model.ops import Off, OffReason
 
@@ -237,6 +239,98 @@ def test_a_thread_that_stays_in_a_probe_is_asked_more_and_more_seldom(late: Late
             stops += 1
     assert 2 < stops < 16
     assert not late.analysis.missed
+
+
+# ------------------------------------------------------------------ when it was stopped
+
+
+def records(late: Late, *off: tuple[float, float, OffReason], doubtful: float = 0) -> None:
+    """Where the call's thread was off, in seconds since the call began."""
+    begun = round(HZ * late.calls.begun)
+    found = (Off(begun + round(HZ * a), begun + round(HZ * b), why) for a, b, why in off)
+    late.off = OffTimes(tuple(found), doubtful=round(HZ * doubtful))
+
+
+def caught(late: Late) -> CaughtCall:
+    assert late.analysis.decide() is Step.SHOW
+    late.analysis.show()
+    place = late.analysis.part.place
+    assert place is not None
+    return place
+
+
+def test_what_passes_until_darc_is_asked_is_no_time_of_the_call(late: Late) -> None:
+    """Its thread has left the processor, and not come back."""
+    assert late.is_late(10)
+    late.clock.now += 50
+    records(late, (2, 11, OffReason.BLOCKED), (11, 60, OffReason.UNKNOWN))
+    place = caught(late)
+    assert place.seconds == 11
+    assert place.off is not None
+    assert place.off[OffReason.BLOCKED] == pytest.approx(9 / 11)
+    assert not place.off[OffReason.STOPPED]
+    assert not place.off[OffReason.UNKNOWN]
+
+
+def test_a_stop_before_is_told_as_one(late: Late) -> None:
+    assert not late.is_late(5)
+    late.stop(20)
+    assert late.is_late(5)
+    blocked = (0, 5, OffReason.BLOCKED), (25, 30, OffReason.BLOCKED)
+    records(late, *blocked, (5, 25, OffReason.STOPPED), (30, 60, OffReason.UNKNOWN), doubtful=1)
+    place = caught(late)
+    assert place.seconds == 30
+    assert place.off is not None
+    shares = {why: round(30 * part) for why, part in place.off.items()}
+    assert shares == {
+        OffReason.BLOCKED: 9,
+        OffReason.READY: 0,
+        OffReason.STOPPED: 20,
+        OffReason.UNKNOWN: 1,
+    }
+
+
+def test_one_that_is_late_by_its_stops_alone_goes_on(late: Late) -> None:
+    """And is late once it has had the rest of its time."""
+    assert late.is_late(10)
+    records(late, (0, 6, OffReason.STOPPED), (10, 60, OffReason.UNKNOWN))
+    assert late.analysis.decide() is Step.GO_ON
+    late.analysis.goes_on()
+    assert not late.analysis.missed
+    late.analysis.look()
+    assert not late.is_late(5)
+    assert late.is_late(1)
+    records(late, (0, 6, OffReason.STOPPED), (16, 60, OffReason.UNKNOWN))
+    assert caught(late).seconds == 16
+
+
+def test_one_that_ends_then_is_missed(late: Late) -> None:
+    assert late.is_late(10)
+    records(late, (0, 6, OffReason.STOPPED), (10, 60, OffReason.UNKNOWN))
+    assert late.analysis.decide() is Step.GO_ON
+    late.analysis.goes_on()
+    late.calls.is_there = False
+    assert not late.is_late(1)
+    assert late.analysis.missed == 1
+
+
+def test_where_nothing_tells_when_it_was_stopped(late: Late) -> None:
+    """It was not before it was found late."""
+    assert not late.is_late(5)
+    late.stop(20)
+    assert late.is_late(5)
+    late.clock.now += 50
+    place = caught(late)
+    assert (place.seconds, place.off) == (10, None)
+
+
+def test_who_sends_the_bell_lets_no_thread_go_on() -> None:
+    """A thread of the debugger's process that does not trace the program."""
+    wakings = [
+        Waking(time, 7, 5, thread, in_interrupt, False, cast(Any, None))
+        for time, thread, in_interrupt in ((1, 5, False), (2, 6, False), (3, 5, True))
+    ]
+    assert [one.by_debugger for one in told(wakings, 5)] == [True, False, False]
 
 
 # ------------------------------------------------------------------ what the kernel tells

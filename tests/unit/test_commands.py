@@ -771,6 +771,16 @@ def test_the_version(app: FakeApp) -> None:
     assert app.shown[0].startswith(f"darc {__version__}, Python 3.")
 
 
+def test_what_could_not_be_shown_is_no_completion(
+    app: FakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is what could not by itself, where the debugger breaks the word: an accent alone."""
+    monkeypatch.setattr(app, "complete_function", lambda prefix: [prefix + "er"])
+    assert commands.complete(app, "start", "caf\u0301", "\u0301") == []
+    assert commands.complete(app, "start", "caf\u0301", "caf\u0301") == ["caf\u0301er"]
+    assert commands.complete(app, "start", "\x1b", "\x1b") == []
+
+
 def test_completion_without_a_session_is_quiet() -> None:
     assert commands.complete(FakeApp(), "descend", "1", "1") == []
     assert commands.complete(FakeApp(), "peak", "", "") == ["last"]

@@ -6,14 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darc.code.processor import (
-    ARGUMENTS,
     GENERAL,
     PROGRAM_COUNTER,
     RESULT,
     STACK_POINTER,
     free_slot,
 )
-from darc.code.x86_64_convention import SystemVCall
+from darc.code.x86_64_convention import ARGUMENTS, SystemVCall
 
 words = st.integers(1 << 20, (1 << 64) - 1)
 

@@ -10,7 +10,7 @@ import pytest
 from darc.code.architecture import FunctionCode, Prologue
 from darc.code.processor import PATCH_LENGTH, decode
 from darc.model.refusal import Refusal
-from darc.pads.displacing import MAY_FAULT, USERS, Displacing
+from darc.pads.displacing import MAY_FAULT, MAY_RESTART, USERS, Displacing
 
 ENTRY = 0x401000
 LOAD, SET = bytes.fromhex("488b06"), bytes.fromhex("b801000000")  # mov rax, [rsi]; mov eax, 1
@@ -18,13 +18,15 @@ RETURN = b"\xc3"
 
 
 class Program:
-    """Nobody else leads into its one function; its handler of faults, if any, knows loads."""
+    """Nobody else leads into its one function; its handlers, if any, know loads."""
 
-    def __init__(self, code: bytes, *, has_handler: bool = False) -> None:
+    def __init__(self, code: bytes, *, has_handler: bool = False, sets_back: bool = False) -> None:
         self.code = code
         self.mapped = SimpleNamespace(is_shared=lambda address: False)
         self.patchable = SimpleNamespace(
-            may_fault=lambda instruction: has_handler and instruction.len == len(LOAD)
+            may_fault=lambda instruction: has_handler and instruction.len == len(LOAD),
+            may_be_restarted=lambda instruction: sets_back and instruction.len == len(LOAD),
+            restarts=sets_back,
         )
 
     def read(self, address: int, size: int) -> bytes:
@@ -56,6 +58,23 @@ def test_what_is_timed_may_begin_behind_what_stays() -> None:
     )
     found, why = displacing(program).entry(program.function(), is_timed=False)
     assert (found.entry, why) == (ENTRY, Refusal(MAY_FAULT))
+
+
+def test_what_may_be_begun_anew_is_not_timed_behind_that() -> None:
+    """A handler may look for a thread between the load and what follows. A guard's function is a
+    runtime's, which no such handler knows."""
+    program = Program(LOAD + SET + RETURN, has_handler=True, sets_back=True)
+    found, why = displacing(program).entry(program.function(), is_timed=True)
+    assert (found.entry, why) == (ENTRY, Refusal(MAY_RESTART))
+    program = Program(LOAD + SET + RETURN, sets_back=True)
+    _, prologue = displacing(program).entry(program.function(), is_timed=False)
+    assert isinstance(prologue, Prologue)
+
+
+def test_what_accesses_no_memory_may_run_elsewhere() -> None:
+    program = Program(SET + LOAD + RETURN, sets_back=True)
+    _, prologue = displacing(program).entry(program.function(), is_timed=True)
+    assert isinstance(prologue, Prologue)
 
 
 def test_without_a_handler_all_may_run_elsewhere() -> None:

@@ -215,6 +215,53 @@ def test_what_is_public_is_there() -> None:
         assert file.exists(), module
 
 
+def for_heirs(tree: ast.Module) -> dict[str, set[str]]:
+    """What the classes of a seam have that begins with an underscore, by the one that all of these
+    are made from."""
+    found: dict[str, set[str]] = {}
+    whole: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            over = [ast.unparse(one) for one in node.bases]
+            first = next((whole[name] for name in over if name in whole), None)
+            if first is None and "ABC" not in over:
+                continue
+            whole[node.name] = first or node.name
+            own = found.setdefault(whole[node.name], set())
+            own.update(one.name for one in node.body if isinstance(one, ast.FunctionDef))
+            own.update(
+                one.target.id
+                for one in node.body
+                if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+            )
+            own.update(
+                one.attr
+                for one in ast.walk(node)
+                if isinstance(one, ast.Attribute)
+                and isinstance(one.ctx, ast.Store)
+                and ast.unparse(one.value) == "self"
+            )
+    mine = {name: {one for one in own if re.match("_[a-z]", one)} for name, own in found.items()}
+    return {name: own for name, own in mine.items() if own}
+
+
+def test_what_stays_for_heirs_is_told() -> None:
+    """All of it, for each class of a public seam that is there to be derived from."""
+    section = (ROOT / "CONTRIBUTING.md").read_text().partition("\n## What is public\n")[2]
+    told = {
+        name: set(re.findall(r"`(_\w+)`", rest))
+        for name, rest in re.findall(r"^- `(\w+)`: ((?:.+\n)+?)(?=- |\n)", section, re.M)
+    }
+    has: dict[str, set[str]] = {}
+    for module, names in public().items():
+        path = ROOT / module.replace(".", "/")
+        files = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+        for file in () if names else files:
+            has.update(for_heirs(parsed(file)))
+    wrong = {name: has.get(name, set()) ^ told.get(name, set()) for name in {*has, *told}}
+    assert has == told, f"CONTRIBUTING.md, 'What is public': {wrong}"
+
+
 def test_what_is_not_public_is_noticed() -> None:
     told = public()
     page = """

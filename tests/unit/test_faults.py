@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -149,8 +150,12 @@ def test_whose_handlers() -> None:
     }
     place: Any = SimpleNamespace(complete=False, sites=[])
     program: Any = SimpleNamespace(module_at=modules.get, function=lambda address: place)
-    handlers = dict(enumerate((0x100, 0x200, 0x300, 0x10100, 0x20200, 0x30100, 0x90000), 1))
-    own = own_handlers(program, handlers, lambda signal: Handler(handlers[signal], 0x4000_0000))
-    assert sorted(own.values()) == [0x200, 0x300, 0x20200, 0x90000]
-    for_one = own_handlers(program, handlers, lambda signal: Handler(handlers[signal], 0xC000_0000))
-    assert not for_one
+    handlers = (0x100, 0x200, 0x300, 0x10100, 0x20200, 0x30100, 0x90000)
+
+    def own(flags: int) -> list[int]:
+        answers = map(Handler, handlers, itertools.repeat(flags))
+        found = [own_handlers(program, [SIGSEGV], lambda _: next(answers)) for _ in handlers]
+        return sorted(address for one in found for address in one.values())
+
+    assert own(0x4000_0000) == [0x200, 0x300, 0x20200, 0x90000]
+    assert not own(0xC000_0000)

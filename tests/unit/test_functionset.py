@@ -14,7 +14,7 @@ from darc.analyses.setheat import hottest
 from darc.app.commands.start import as_profiled
 from darc.code.patterns import parse_patterns
 from darc.model.errors import NotFoundError, UsageError
-from darc.model.functionset import ranked
+from darc.model.functionset import FunctionSet, ranked
 from darc.model.leftout import CALLED_OFF, NO_TIME, LeftOut, too_many
 from darc.model.parameters import Parameters
 from darc.model.part import parts_of
@@ -45,6 +45,55 @@ def test_excess_rests_on_the_sum_that_was_measured() -> None:
 def test_a_rare_slow_call_beats_a_function_that_is_always_slow() -> None:
     slow, rare, fast = row("slow", {25: 500}), row("rare", {8: 9000, 22: 40}), row("fast", {6: 9})
     assert [one.function.name for one in ranked([fast, slow, rare])] == ["rare", "slow", "fast"]
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    [
+        *("nanosleep", "__poll", "epoll_wait@@GLIBC_2.3.2", "pthread_cond_wait", "recv"),
+        *("_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE", "__x64_sys_epoll_wait"),
+    ],
+)
+def test_what_waits_for_what_comes_next_is_no_first_row(symbol: str) -> None:
+    """However long: as long as its caller says, or until there is work."""
+    wait, slow = row(symbol, {21: 25, 28: 24}), row("slow", {10: 100, 15: 5})
+    always, uncalled = row("always", {14: 8}), dataclasses.replace(row("begun", {}), dropped=2)
+    found = ranked([uncalled, wait, always, slow])
+    assert [one.function.name for one in found] == ["slow", "always", symbol, "begun"]
+
+
+def test_a_wait_that_is_not_shown_any_more_is_told_with_its_number() -> None:
+    known = FunctionSet(ranked([row("poll", {28: 9}), row("f", {9: 5}), row("g", {8: 5})]), top=1)
+    snapshot = dataclasses.replace(ops.snapshot(), function="*", parts=parts_of(known))
+    text = status(snapshot, Style(80))
+    assert re.search(r"^1 .* f$", text, re.M), text
+    assert "sleeps and waits for what comes next are the last of these: 3 poll" in text
+    longer = dataclasses.replace(snapshot, parts=parts_of(dataclasses.replace(known, top=3)))
+    assert "the last of these" not in status(longer, Style(80))
+
+
+def test_the_tail_of_a_wait_is_not_told_and_does_not_keep_others_from_it() -> None:
+    tail = {15: 800, 16: 2000, 17: 900, 18: 400, 19: 200, 20: 100, 21: 50, 22: 40, 23: 30}
+    idle = row("nanosleep", {21: 25, 31: 24})
+    known = FunctionSet(ranked([row("reply", tail), row("epoll_wait", tail), idle]), seconds=5.0)
+    snapshot = dataclasses.replace(ops.snapshot(), function="*", parts=parts_of(known))
+    text = status(snapshot, Style(120))
+    assert "reply: no slow peak, but" in text
+    assert "epoll_wait: no slow peak" not in text
+
+
+def test_rows_without_a_counted_call_are_not_shown() -> None:
+    rows = [dataclasses.replace(row(name, {}), dropped=1) for name in ("begun", "open")]
+    known = FunctionSet(ranked([row("f", {9: 5}), row("left", {}, left=3), *rows]), seconds=2.0)
+    snapshot = dataclasses.replace(ops.snapshot(), function="*", parts=parts_of(known))
+    for style in (Style(80), Style(80, verbose=True)):
+        text = status(snapshot, style)
+        assert "calls of 2 functions in 2.0s" in text
+        assert not re.search(r"^ *\d .* (begun|open)$", text, re.M), text
+        assert "left (3 left)" in text
+        assert "2 were called, and no call of theirs was counted" in text
+    alone = dataclasses.replace(snapshot, parts=parts_of(FunctionSet(tuple(rows))))
+    assert "no call of these functions was counted yet" in status(alone, Style(80))
 
 
 def test_no_function_is_too_hot_and_all_together_are_not() -> None:

@@ -27,7 +27,11 @@ class Program:
     """One function that nobody else leads into."""
 
     mapped = SimpleNamespace(is_shared=lambda address: False)
-    patchable = SimpleNamespace(may_fault=lambda instruction: False)
+    patchable = SimpleNamespace(
+        may_fault=lambda instruction: False,
+        may_be_restarted=lambda instruction: False,
+        restarts=False,
+    )
 
     def way_in(self, address: int) -> int:
         return address

@@ -31,14 +31,13 @@ from darc.model.status import EndedBy, Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
 from darc.model.why import Answer, Verdict, Why
 from darc.search.descent import end_where_it_is, ended_paths, open_paths
+from darc.search.halves import agree, halves_of
 from darc.search.suspects import (
-    agree,
     always_takes_it,
     are_alike,
     choice,
     does_the_work,
     first_of,
-    halves_of,
     is_disturbed,
     is_worth_its_probe,
     longest_tail,

@@ -41,7 +41,7 @@ class User:
         self.current = Current()
         self.current.session = cast(Session, cast(Any, self.session))
         self.target = SimpleNamespace(
-            screen=SimpleNamespace(width=80, colour=False), handled_signal=None
+            screen=SimpleNamespace(width=80, colour=False, wraps=False), handled_signal=None
         )
         self.telling = Telling(
             cast(Target, cast(Any, self.target)), self.current, Parameters, self.said.append

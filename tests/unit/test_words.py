@@ -27,6 +27,7 @@ from darc.views.words import (
     way,
     whole,
     without_arguments,
+    wrapped,
 )
 
 
@@ -191,3 +192,28 @@ def test_who_call_each_other_again_and_again_are_told_once() -> None:
     assert way(many).startswith("0 → 1 → ")
     assert way(many).endswith(" → 98 → 99")
     assert "… 76 more …" in way(many)
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("  a line that fits", ["  a line that fits"]),
+        (
+            "  not looked into: 'darc start a_function --peak last'",
+            ["  not looked into:", "      'darc start a_function --peak last'"],
+        ),
+        (
+            "darc: found in a → b, c's; type 'darc tree'.",
+            ["darc: found in a → b,", "    c's; type", "    'darc tree'."],
+        ),
+        (
+            "it's far_longer_than_a_line_is and more",
+            ["it's", "    far_longer_than_a_line_is", "    and more"],
+        ),
+        ("漢字漢字漢字 漢字漢字漢字", ["漢字漢字漢字", "    漢字漢字漢字"]),
+        ("", [""]),
+    ],
+)
+def test_a_sentence_is_wrapped_between_words(text: str, made: list[str]) -> None:
+    """A command is to be typed as it stands: it is one word."""
+    assert wrapped(text, 22) == made

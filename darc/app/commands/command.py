@@ -41,6 +41,10 @@ class Actions(Protocol):
         """Columns of the debugger's output."""
 
     @property
+    def wraps(self) -> bool:
+        """Whether sentences are wrapped at that."""
+
+    @property
     def session(self) -> Session | None:
         """The session, also after its end."""
 
@@ -283,4 +287,4 @@ def one_file(typed: Typed) -> Path:
 
 def style_of(app: Actions) -> Style:
     """How views are drawn on the debugger's terminal."""
-    return Style(app.width, app.colour, app.parameters.verbose)
+    return Style(app.width, app.colour, app.parameters.verbose, wraps=app.wraps)

@@ -30,12 +30,13 @@ def complete(app: Actions, name: str, argline: str, word: str) -> list[str]:
         return []
     cut = len(typed) - len(word) if typed.endswith(word) else 0
     fitting = (candidate for candidate in candidates if candidate.startswith(typed))
-    return [candidate[cut:] for candidate in fitting if _can_be_typed(candidate)]
+    return [one[cut:] for one in fitting if _can_be_typed(one) and _can_be_typed(one[cut:])]
 
 
-def _can_be_typed(candidate: str) -> bool:
-    """Whether a name may stand in a list on a terminal, and be typed there."""
-    return len(candidate) <= LOG_NAME_WIDTH and printable(candidate) == candidate
+def _can_be_typed(text: str) -> bool:
+    """Whether it may stand in a list on a terminal, and be typed there; an accent needs the letter
+    that it is on."""
+    return len(text) <= LOG_NAME_WIDTH and printable(text) == text
 
 
 def completes_files(name: str, argline: str) -> bool:

@@ -11,7 +11,7 @@ from darc.model.snapshot import Snapshot
 from darc.model.status import EndedBy, Status
 from darc.views.parts import PARTS
 from darc.views.render import main_path_lines, probes_text, seen_text, status_text
-from darc.views.style import Style, write
+from darc.views.style import Style, write_sentences
 from darc.views.treeview import decided
 from darc.views.words import Shown, way
 
@@ -19,7 +19,7 @@ from darc.views.words import Shown, way
 def status(snapshot: Snapshot, style: Style) -> Shown:
     """Where the search is, and the root cause paths so far."""
     if (lines_of_part := part_lines(snapshot, style)) is not None:
-        return write(lines_of_part, style)
+        return write_sentences(lines_of_part, style)
     lines = [Text(f"darc: {style.name(snapshot.function)}: {status_text(snapshot)}", "bold")]
     lines.append(Text(f"  {seen_text(snapshot, style)}"))
     if snapshot.status is Status.SEARCHING and snapshot.level is not None:
@@ -34,7 +34,7 @@ def status(snapshot: Snapshot, style: Style) -> Shown:
     lines.append(Text(f"  {probes_text(snapshot)}"))
     lines += main_path_lines(snapshot, style)
     lines += [Text(f"  {style.note(note)}") for note in snapshot.notes]
-    return write(lines, style)
+    return write_sentences(lines, style)
 
 
 def early_end(snapshot: Snapshot, style: Style) -> Shown:
@@ -50,7 +50,7 @@ def early_end(snapshot: Snapshot, style: Style) -> Shown:
     if snapshot.profile is not None and not snapshot.profile.count:
         told = tuple(dict.fromkeys((end, *snapshot.notes)))[1:]  # that stands in the line already
     lines += [Text(f"  {style.note(note)}") for note in told]
-    return write(lines, style)
+    return write_sentences(lines, style)
 
 
 def _by_then(snapshot: Snapshot, style: Style) -> list[Text]:

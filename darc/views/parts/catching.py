@@ -7,13 +7,20 @@ from typing import Any
 
 from rich.text import Text
 
-from darc.model.catching import Catching, HolderTold, LockHolder, OpenWait, ThreadStanding
+from darc.model.catching import (
+    Catching,
+    CaughtCall,
+    HolderTold,
+    LockHolder,
+    OpenWait,
+    ThreadStanding,
+)
 from darc.model.ops import OffReason
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.views.parts.part import Doing, PartView
 from darc.views.render import duration, probes_text
-from darc.views.style import Style
+from darc.views.style import Style, write_sentences
 from darc.views.waitsview import kind_text
 from darc.views.words import Shown, cost_text, counted, way
 
@@ -57,8 +64,46 @@ def _lines(snapshot: Snapshot, known: Catching, style: Style) -> list[Text]:
 
 
 def _to_json(known: Catching) -> dict[str, Any]:
-    """The time from which on a call is late is in seconds."""
-    return {"above": known.seconds, "caught": known.caught, "missed": known.missed}
+    """The time from which on a call is late is in seconds, as is that of the ``call`` in which the
+    program stands, if it does in one: names are whole there."""
+    made = {"above": known.seconds, "caught": known.caught, "missed": known.missed}
+    return made if known.place is None else {**made, "call": _call_to_json(known.place)}
+
+
+def _call_to_json(call: CaughtCall) -> dict[str, Any]:
+    shares = None
+    if call.off is not None:
+        shares = {reason.value: round(share, 4) for reason, share in call.off.items()}
+    return {
+        "seconds": round(call.seconds, 9),
+        "off": shares,
+        "by_quota": round(call.by_quota, 4),
+        **_standing_to_json(call.where),
+        "waits_for": None if call.wait is None else _wait_to_json(call.wait),
+    }
+
+
+def _standing_to_json(where: ThreadStanding) -> dict[str, Any]:
+    return {
+        "thread": where.thread,
+        "thread_name": where.name,
+        "functions": list(where.functions),
+        "whole": where.is_whole,
+    }
+
+
+def _wait_to_json(wait: OpenWait) -> dict[str, Any]:
+    holder = wait.holder
+    told = None
+    if holder is not None:
+        told = {
+            "thread": holder.thread,
+            "told": holder.told.value,
+            "outside": holder.is_outside,
+            "free": holder.is_free,
+            "where": None if holder.where is None else _standing_to_json(holder.where),
+        }
+    return {"kind": wait.kind.value, "name": wait.name, "address": wait.address, "holder": told}
 
 
 def _doing(known: Catching) -> Doing:
@@ -73,7 +118,7 @@ def _place(snapshot: Snapshot, known: Catching, style: Style) -> Shown | None:
     place = known.place
     if place is None:
         return None
-    name, where = style.name(snapshot.function), place.where
+    name, where = style.short_name(snapshot.function), place.where
     text = f"darc: {name} under way for {duration(place.seconds)} in {_called(where, style)}"
     text += _time(place.off, place.by_quota)
     if where.functions:
@@ -86,7 +131,7 @@ def _place(snapshot: Snapshot, known: Catching, style: Style) -> Shown | None:
         text += f" ({before} before had ended by the time of the stop)"
     deep = (f"note: {one}" for one in place.described)
     lines = [*deep, text, f"  {cost_text(snapshot.program)}"]
-    return Shown("\n".join(map(style.note, lines)))
+    return write_sentences([Text(style.note(line)) for line in lines], style)
 
 
 def _time(off: Mapping[OffReason, float] | None, by_quota: float) -> str:
@@ -137,7 +182,7 @@ def _called(where: ThreadStanding, style: Style) -> str:
 
 def _functions(where: ThreadStanding, style: Style) -> str:
     """Where that is, with a mark where the stack goes on and does not tell to what."""
-    told = way(list(map(style.name, where.functions)), " ← ", _SHOWN)
+    told = way(list(map(style.short_name, where.functions)), " ← ", _SHOWN)
     return told if where.is_whole else f"{told} ← …"
 
 

@@ -22,7 +22,7 @@ def _lines(snapshot: Snapshot, known: FunctionSet, style: Style) -> list[Text]:
     calls = calls_text(profile.count if profile is not None else 0)
     lines = [
         Text(f"darc: {style.name(snapshot.function)}: {snapshot.status.value}", "bold"),
-        Text(f"  {calls} of {functions_text(len(known.rows))} in {known.seconds:.1f}s"),
+        Text(f"  {calls} of {functions_text(len(known.counted))} in {known.seconds:.1f}s"),
     ]
     if known.making is not None:
         lines[1:] = [Text(f"  {making_told(known.making, is_over=snapshot.status.is_final)}")]

@@ -37,16 +37,18 @@ def _to_json(known: Why) -> dict[str, Any]:
         "setup_seconds": round(known.setup_seconds, 6),
         "idle": [f"{suspect.name} in {wait}" for suspect, wait in known.idle],
         "usual": [f"{suspect.name} in {whole.name}" for suspect, whole in known.usual],
-        "answers": [_answer(one) for one in known.answers],
-        "open": [_suspect(one) for one in known.open],
-        "tail": None if known.tail is None else _tail(known.tail),
+        "answers": [_answer_to_json(one) for one in known.answers],
+        "open": [_suspect_to_json(one) for one in known.open],
+        "tail": None if known.tail is None else _tail_to_json(known.tail),
+        "costlier": None if known.costlier is None else _suspect_to_json(known.costlier),
+        "too_few": None if known.rare is None else _suspect_to_json(known.rare),
     }
 
 
-def _answer(one: Answer) -> dict[str, Any]:
+def _answer_to_json(one: Answer) -> dict[str, Any]:
     found = one.found
     return {
-        **_suspect(one.suspect),
+        **_suspect_to_json(one.suspect),
         "preempted": one.is_preempted,
         "agreement": round(one.agreement, 4),
         "status": None if found is None else found.status.value,
@@ -56,9 +58,9 @@ def _answer(one: Answer) -> dict[str, Any]:
     }
 
 
-def _suspect(suspect: Suspect) -> dict[str, Any]:
+def _suspect_to_json(suspect: Suspect) -> dict[str, Any]:
     return {
-        **_slow(suspect.row, suspect.slow),
+        **_slow_to_json(suspect.row, suspect.slow),
         "slow_mean": round(suspect.slow_mean),
         "fast_mean": round(suspect.fast_mean),
         "share": round(suspect.share, 4),
@@ -67,16 +69,16 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
     }
 
 
-def _tail(tail: Suspect) -> dict[str, Any]:
+def _tail_to_json(tail: Suspect) -> dict[str, Any]:
     return {
-        **_slow(tail.row, tail.slow),
+        **_slow_to_json(tail.row, tail.slow),
         "median": round(tail.fast_mean),
         "threshold": tail.threshold,
         "share": round(tail.share, 4),
     }
 
 
-def _slow(row: FunctionProfile, slow: int) -> dict[str, Any]:
+def _slow_to_json(row: FunctionProfile, slow: int) -> dict[str, Any]:
     profile = row.profile
     return {
         **function_to_json(row.function),
