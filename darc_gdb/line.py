@@ -55,8 +55,9 @@ class Line:
         self._is_watched = False
 
     def watch(self) -> None:
-        """From now on lost questions are asked again, as long as the connection lasts."""
-        if self._is_watched:
+        """From now on lost questions are asked again, as long as the connection lasts: where gdb's
+        waiting for an answer looks otherwise than that for a machine which runs."""
+        if self._is_watched or not printed.waits_by_events():
             return
         self._is_watched = True
         begin_thread(self._watch, "darc-line")

@@ -52,6 +52,12 @@ def connection() -> str | None:
     return None if found is None else found[1]
 
 
+def waits_by_events() -> bool:
+    """Whether gdb waits for what runs as for anything else that may happen; else as for an answer
+    to a packet."""
+    return "is on" in _answer("maint show target-async")
+
+
 def stops_all() -> bool:
     """Whether all threads stand still whenever one reports an event. Raises gdb.error."""
     return " off" in _answer("maint show target-non-stop").splitlines()[0]
