@@ -124,7 +124,6 @@ enum darc_site_kind {
     DARC_CALL = 1,   /* call site, direct or indirect */
     DARC_TAIL = 2,   /* tail jump: its time ends with its parent's */
     DARC_HIDE = 3,   /* entry of an unwinder: show it the stack as if no pad were there */
-    DARC_ACTION = 4, /* entry of sigaction, whose second argument leads to the handler: this is to be looked at */
     DARC_EXIT = 5,   /* entry of _exit: the debugger looks a last time */
     DARC_JUMP = 6,   /* entry of longjmp: frames are about to be abandoned */
     DARC_SANDBOX = 7, /* entry of prctl, syscall: seccomp may be about to forbid system calls */
@@ -156,6 +155,7 @@ enum darc_site_kind {
     DARC_SHOW = 4,   /* entry of __cxa_begin_catch: frames that live are taken up again */
     DARC_MEMBER = 23, /* entry of a function of a set, whose number is route_first */
     DARC_PASSED = 32, /* of f0's, or one of these, of an earlier analysis: what leads there still just passes */
+    DARC_ACTION = 33, /* entry of sigaction, whose second argument leads to the handler: this is to be looked at */
 };
 
 /* What the signal of the bell carries (sigqueue(3)): it is darc's own, and not for the program. */

@@ -152,6 +152,17 @@ class Beginning:
         self.begin(program, entry, request, asked=asked)
         self._emit(f"darc: {request.verb} {request.spec}: 'continue'")
 
+    def _install(self, session: Session) -> None:
+        """Raises DarcError: it is refused. What it has mapped is given back at once, as the program
+        goes on then, and the debugger may end meanwhile."""
+        try:
+            session.install()
+        except BaseException:
+            self._stay.keep(session.remains)
+            self._stay.give_back()
+            raise
+        self._stay.keep(session.remains)
+
     def begin(
         self,
         program: Program,
@@ -207,11 +218,8 @@ class Beginning:
             ),
             progress=progress,
         )
-        try:
-            with progress.over(f"makes the probes for {request.spec}"):
-                session.install()
-        finally:
-            self._stay.keep(session.remains)
+        with progress.over(f"makes the probes for {request.spec}"):
+            self._install(session)
         self._waiting.begun()
         current.begun(session, request)
         if not (follows and session.pauses.passes()):

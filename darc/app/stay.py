@@ -8,8 +8,8 @@ from darc.collectors.collector import Remains
 from darc.debuggee.debuggee import Debuggee
 from darc.target.target import State, Target
 
-_MUCH_MEMORY = 4 << 20
-"""Bytes: what stays in a program is told from here on."""
+_MUCH_MEMORY = 64 << 10
+"""Bytes: more than the landings, which always stay, is told."""
 
 
 class Stay:
@@ -62,11 +62,11 @@ class Stay:
     def tell_of_memory(self) -> None:
         """Of what stays of darc's in a program that lives on, where that is not little."""
         left = self.remains.size if self.remains is not None else 0
-        if left >= _MUCH_MEMORY:
+        if left > _MUCH_MEMORY:
             self._emit(
-                f"darc: up to {left >> 20} MiB of its tables stay in the program's memory, where "
-                "something may lead to them still; the next debugger's 'darc stop' gives back what "
-                "is free by then"
+                f"darc: up to {-(-left >> 20)} MiB of its tables stay in the program's memory, "
+                "where something may lead to them still; the next debugger's 'darc stop' gives "
+                "back what is free by then"
             )
 
     def forget_if_gone(self) -> None:

@@ -6,7 +6,6 @@ Each area begins with a header; an agent whose debugger is gone has left its are
 from __future__ import annotations
 
 import contextlib
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from darc.debuggee.frameholes import FrameHoles
 from darc.debuggee.gaps import without
 from darc.debuggee.procfs import MemoryFile, regions
 from darc.debuggee.references import (
+    HEADER,
     SEARCHED,
     OwnPlaces,
     Wanted,
@@ -41,18 +41,16 @@ from darc.pads.returns import ReturnLandings, own_back
 from darc.target.memory import Read
 from darc.target.target import Region, Target
 
-_HEADER = struct.Struct("<8sQ8sQ")
-"""What an area begins with: the mark; the address of the control structure, 0 where there is none
-any more; the kind of the landings; the size of all."""
-
 NO_LANDINGS = b"no lands"
 """The kind where an area's pads use the landings of another one: what would be its own may not be
 written by the program."""
 
 
 def header(control: int, size: int, kind: bytes = returns.KIND) -> bytes:
-    """That of an area of so many bytes, or of landings alone, whose agent is at ``control``."""
-    return _HEADER.pack(MARK, control, kind, size)
+    """That of an area of so many bytes, or of landings alone, whose agent is at ``control``: the
+    mark; the address of the control structure, 0 where there is none any more; the kind of the
+    landings; the size of all."""
+    return HEADER.pack(MARK, control, kind, size)
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def _areas(read: Read, mapped: Sequence[Region]) -> Iterator[_Area]:
     for region in mapped:
         if region.path or "x" not in region.permissions:
             continue
-        mark, control, kind, size = _HEADER.unpack(read(region.start, _HEADER.size))
+        mark, control, kind, size = HEADER.unpack(read(region.start, HEADER.size))
         if mark == MARK:
             yield _Area(region, control, kind, size)
 

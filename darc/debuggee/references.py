@@ -5,8 +5,10 @@ from __future__ import annotations
 import bisect
 import contextlib
 import itertools
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from darc.agent.rows import Lead
@@ -14,6 +16,7 @@ from darc.code.processor import FRAME_POINTER, STACK_POINTER, THREAD_POINTER
 from darc.debuggee import procfs, stackcopies
 from darc.debuggee.frameholes import FrameHoles
 from darc.debuggee.gaps import without
+from darc.debuggee.idleframes import forget_idle
 from darc.debuggee.procfs import MemoryFile, regions
 from darc.debuggee.wordscan import WordScan, own_pages, saved_counters
 from darc.model.errors import TargetError
@@ -27,6 +30,10 @@ _SHARED = ("/dev/zero", "/memfd:", "/dev/shm/", "/SYSV")
 
 _KERNELS = ("[vdso]", "[vsyscall]", "[uprobes]")
 """How it calls what the kernel has put there."""
+
+HEADER = struct.Struct("<8sQ8sQ")
+"""What an area of pads or landings begins with (see :mod:`darc.debuggee.leftbehind`): no code, so
+nobody comes there. But pads compare return addresses with where their area begins."""
 
 _FARTHEST = 8 << 20
 """Bytes from a signal's frame to where the stack was: the usual limit of a stack."""
@@ -75,6 +82,10 @@ class _Parts:
         yield from ((one, False) for one in own_pages(pid, self.private))
         yield from ((one, False) for one in own_pages(pid, self.shared, shared=True))
 
+    def all(self, pid: int) -> Iterator[range]:
+        """All of it that there are pages of."""
+        return (part for part, _ in self.touched(pid))
+
 
 def _parts_of(
     mapped: Iterable[Region], standing: Mapping[int, Sequence[_Stack]], besides: Sequence[range]
@@ -104,6 +115,10 @@ class Wanted:
     leads: Sequence[Lead] = ()
     """copies of these, wherever they begin; and in code that is no file's, what leads to the same
     pads (see :class:`~darc.debuggee.wordscan.WordScan`)."""
+
+    def is_in_header(self, word: int) -> bool:
+        """Whether ``word`` is where one of the areas begins, and has no code yet."""
+        return any(one.start <= word < one.start + HEADER.size for one in self.areas)
 
 
 def _code_of(pid: int, mapped: Iterable[Region], besides: Sequence[range]) -> Iterator[range]:
@@ -144,6 +159,18 @@ def _forget_left_over(
             leading.pop(place, None)
 
 
+def _may_need(wanted: Wanted, is_inside: Callable[[int], bool], word: int) -> bool:
+    return is_inside(word) and not wanted.is_in_header(word)
+
+
+def _words(
+    scan: WordScan, memory: MemoryFile, part: range, *, is_dead: bool
+) -> Iterator[tuple[int, int]]:
+    # Aligned ones, as on a stack, in its copy and in what the kernel saves for a signal's
+    # handler: elsewhere two bytes of a compressor's tables look like them by the thousand.
+    return saved_counters(memory, part) if is_dead else scan.words(memory, part)
+
+
 def references(
     target: Target,
     memory: MemoryFile,
@@ -163,6 +190,7 @@ def references(
     stacks = list(_stacks_of(target, pid))
     found = {one.pc for one in stacks if is_inside(one.pc)}
     leading: dict[int, int] = {}
+    may_need = partial(_may_need, wanted, is_inside)
     left_over.look(all_mapped := regions(pid))
     mapped = [one for one in all_mapped if "w" in one.permissions and _may_have_stacks(one)]
     standing = _by_region(mapped, [(one.pointer, one) for one in stacks])
@@ -174,15 +202,14 @@ def references(
         searched += len(part)
         if most is not None and searched > most:
             return None
-        # Aligned ones, as on a stack, in its copy and in what the kernel saves for a signal's
-        # handler: elsewhere two bytes of a compressor's tables look like them by the thousand.
-        words = saved_counters(memory, part) if is_dead else scan.words(memory, part)
-        leading.update((at, word) for at, word in words if is_inside(word))
+        words = _words(scan, memory, part, is_dead=is_dead)
+        leading.update(one for one in words if may_need(one[1]))
     code = list(_code_of(pid, all_mapped, [*besides, *wanted.areas]))
     if most is not None and searched + sum(map(len, code)) > most:
         return None
-    found.update(pad for part in code for _, pad in scan.jumps(memory, part) if is_inside(pad))
+    found.update(pad for part in code for _, pad in scan.jumps(memory, part) if may_need(pad))
     _forget_left_over(target, left_over, mapped=mapped, standing=standing, leading=leading)
+    forget_idle(target, memory, mapped=mapped, parts=parts.all(pid), leading=leading)
     return frozenset({*found, *leading.values()})
 
 

@@ -42,6 +42,20 @@ size_t wordscan(const uint64_t *words, size_t count, const struct cluster *clust
     return noted;
 }
 
+#define HIDDEN_BITS 17          /* by which glibc turns a pointer that it hides (PTR_MANGLE in its pointer_guard.h) */
+
+/* The same of words that glibc has hidden with that guard, as setjmp does with stack pointers. */
+size_t hiddenscan(const uint64_t *words, size_t count, uint64_t guard, const struct cluster *clusters, size_t number,
+                  uint32_t *found, size_t room, size_t *next)
+{
+    size_t noted = 0, i = *next;
+    for (; i < count && noted < room; i++)
+        if (is_wanted((words[i] >> HIDDEN_BITS | words[i] << (64 - HIDDEN_BITS)) ^ guard, clusters, number))
+            found[noted++] = (uint32_t)i;
+    *next = i;
+    return noted;
+}
+
 #define EACH_BYTE 0x0101010101010101u
 
 /* Marks the bytes of a word that are 0, by the highest bit of each; perhaps others above them, too. */

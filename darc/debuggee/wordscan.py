@@ -52,6 +52,7 @@ _STACKS = 8 << 20
 """Bytes from a signal's frame to where the stack was: the usual limit of a stack."""
 
 _ANYWHERE = (1 << 64) - 1
+_HIDDEN_BITS = 17
 
 _SAVED_BEFORE = 16
 """Registers that the kernel saves before the program counter, a word each."""
@@ -74,6 +75,12 @@ def _library() -> ctypes.CDLL:
     library.wordscan.restype = ctypes.c_size_t
     library.wordscan.argtypes = (
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(_Cluster), ctypes.c_size_t),
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
+    )
+    library.hiddenscan.restype = ctypes.c_size_t
+    library.hiddenscan.argtypes = (
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64),
+        *(ctypes.POINTER(_Cluster), ctypes.c_size_t),
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
     )
     library.oddscan.restype = ctypes.c_size_t
@@ -167,6 +174,14 @@ def saved_counters(
                 yield at + place, int.from_bytes(view[place : place + 8], "little")
 
 
+def is_saved_counter(memory: MemoryFile, place: int) -> bool:
+    """Whether at ``place`` is what looks like a program counter that the kernel has saved for a
+    signal's handler, wherever the stack was."""
+    part = range(place - 8, place + _AROUND_SAVED)
+    saved = saved_counters(memory, part, passes_over=True, farthest=_ANYWHERE)
+    return any(at == place for at, _ in saved)
+
+
 def is_saved_register(memory: MemoryFile, place: int, code: Sequence[range]) -> bool:
     """Whether at ``place`` is what a register had when a signal's handler came upon ``code``,
     wherever the stack was."""
@@ -220,6 +235,22 @@ class WordScan:
                 if distance in self._distances:
                     yield at + place, self._distances[distance]
 
+    def pointers(
+        self, memory: MemoryFile, part: range, guards: Iterable[int]
+    ) -> Iterator[tuple[int, int]]:
+        """Where in ``part`` of the memory such aligned words are, and which, as they are or as
+        glibc hides stack pointers with one of the ``guards``, turned back.
+
+        Raises:
+            TargetError: it cannot be read.
+        """
+        hiding = list(guards)
+        for at, size, _ in self._chunks(memory, part, passes_over=False):
+            yield from ((at + place, word) for place, word in self._in_buffer(size))
+            for guard in hiding:
+                for place, word in self._hidden(size, guard):
+                    yield at + place, word
+
     def jumps(self, memory: MemoryFile, part: range) -> Iterator[tuple[int, int]]:
         """The same in memory with code, which may have been moved there: where direct jumps and
         calls have their distances that lead to one of these pads from where they are, and such
@@ -263,6 +294,20 @@ class WordScan:
             for number in self._found[:noted]:
                 place = number * 8
                 yield place, int.from_bytes(view[place : place + 8], "little")
+
+    def _hidden(self, size: int, guard: int) -> Iterator[tuple[int, int]]:
+        view, first = memoryview(self._buffer)[_CARRIED:], ctypes.addressof(self._buffer)
+        next_word, count = ctypes.c_size_t(0), size // 8
+        while next_word.value < count:
+            noted = _library().hiddenscan(
+                *(first + _CARRIED, count, guard, self._clusters, self._number),
+                *(self._found, _ROOM, ctypes.byref(next_word)),
+            )
+            for number in self._found[:noted]:
+                place = number * 8
+                word = int.from_bytes(view[place : place + 8], "little")
+                turned = (word >> _HIDDEN_BITS | word << 64 - _HIDDEN_BITS) & _ANYWHERE
+                yield place, turned ^ guard
 
     def _odd_words(self, size: int, carried: int) -> Iterator[tuple[int, int]]:
         """As :meth:`_in_buffer`, of words that begin anywhere, and seen from behind what is

@@ -25,6 +25,7 @@ from tests.debugger import (
     server,
     undisturbed,
 )
+from tests.kills import programs as hazards
 from tests.waiting import wait_for_changes, wait_until
 
 TOOLS = f"source {ROOT / 'tests' / 'inside_gdb.py'}"
@@ -230,6 +231,26 @@ def test_a_limit_that_is_met_on_the_way(tmp_path: Path) -> None:
     assert (0, done.output) == undisturbed(build("crowd"), arguments)
 
 
+@IN_LLDB_AT_NIGHT
+def test_memory_is_given_back_where_signals_come_into_pads(tmp_path: Path) -> None:
+    """What the kernel has saved for a handler that has come back leads nowhere: neither below the
+    stack nor on a stack of the handlers' own."""
+    start = "darc start handle --peak last --start-ops 100 --decision-ops 3 --max-time 9s"
+    with hazards.running("ticks", tmp_path) as program:
+        before = size_of(program.pid)
+        for _ in range(4):
+            commands = [
+                *(f"handle {name} nostop noprint pass" for name in ("SIGALRM", "SIGUSR1")),
+                *(start, "continue", "darc stop", "detach"),
+            ]
+            done = debug(tmp_path, None, (), commands, options=["-p", str(program.pid)])
+            hazards.wait_until_let_go(program.pid)
+            assert "every probe is out" in done.gdb
+            assert size_of(program.pid) - before <= 64
+            program.check()
+        program.finish()
+
+
 @pytest.mark.parametrize("leaving", ["darc stop", "detach"])
 def test_memory_is_given_back(leaving: str, tmp_path: Path) -> None:
     """After the end the program has what it had before, and the landings that were used. Other
@@ -244,6 +265,31 @@ def test_memory_is_given_back(leaving: str, tmp_path: Path) -> None:
         assert 0 < sizes[0] <= 64
         assert sizes == [sizes[0]] * 3
         assert running.finish() == 0
+
+
+def size_of(pid: int) -> int:
+    """Of its mappings without its stack, which grows by itself, in KiB."""
+    stacks = (one for one in procfs.regions(pid) if one.path == "[stack]")
+    own = sum(one.end - one.start for one in stacks) >> 10
+    return kib(Path(f"/proc/{pid}/status").read_text(), "VmSize") - own
+
+
+@IN_LLDB_AT_NIGHT
+@pytest.mark.parametrize("command", ["start handle --probes pad", "profile handle lookup"])
+def test_nothing_is_left_by_an_analysis_that_is_refused(command: str, tmp_path: Path) -> None:
+    """There is no room for pads where it needs them. The program goes on right away."""
+    with hazards.running("filled", tmp_path) as program:
+        before = size_of(program.pid)
+        done = debug(
+            tmp_path, None, (), [f"darc {command}", SHOW_MAPPED], options=["-p", str(program.pid)]
+        )
+        assert "no room for a pad" in done.gdb
+        own = re.findall("^([0-9a-f]+)-([0-9a-f]+) r-xp .* 0 *$", done.gdb, re.M)
+        assert sum(int(end, 16) - int(start, 16) for start, end in own) <= 64 << 10, own
+        assert size_of(program.pid) - before <= 64  # landings
+        hazards.wait_until_let_go(program.pid)
+        program.check()
+        program.finish()
 
 
 @IN_LLDB_AT_NIGHT

@@ -22,7 +22,13 @@ from darc.collectors.set_collector import SetCollector
 from darc.debuggee.nature import Nature
 from darc.debuggee.process import PROCESS
 from darc.debuggee.process_pads import ProcessPads
-from darc.model.errors import DarcError, NotFoundError, TargetError, UsageError
+from darc.model.errors import (
+    DarcError,
+    NotFoundError,
+    TargetError,
+    UnsupportedError,
+    UsageError,
+)
 from darc.model.status import Status
 from darc.session.pauses import Pauses
 from darc.session.session import Session
@@ -321,13 +327,42 @@ def test_the_debugger_lets_go_of_a_program_that_runs(user: User) -> None:
     assert "every probe is out" not in told
 
 
-@pytest.mark.parametrize(("size", "is_told"), [(2 << 20, False), (13 << 20, True)])
-def test_memory_that_stays_in_a_program_is_told_of(user: User, size: int, is_told: bool) -> None:
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [(64 << 10, None), (1736 << 10, "2 MiB"), (2 << 20, "2 MiB"), (13 << 20, "13 MiB")],
+)
+def test_memory_that_stays_in_a_program_is_told_of(user: User, size: int, told: str | None) -> None:
+    """But for landings, which always do."""
     foothold = SimpleNamespace(size=size, give_back=lambda: False, close=lambda: None)
     user.app._stay.remains = cast(Any, foothold)
     user.target.was_attached = True
     user.app.observer.on_leave()
-    assert ("up to 13 MiB of its tables stay in the program's memory" in user.said) == is_told
+    said = user.said
+    assert "of its tables stay in the program's memory" in said if told else not said
+    assert told is None or f"up to {told} of its tables" in said
+
+
+@pytest.mark.parametrize("why", [UnsupportedError, KeyboardInterrupt])
+def test_an_analysis_that_is_refused_leaves_no_memory(
+    user: User, monkeypatch: pytest.MonkeyPatch, why: type[BaseException]
+) -> None:
+    """At once: as the program goes on the debugger may be ended by a signal."""
+    done = list[str]()
+
+    def give_back() -> bool:
+        done.append("given back")
+        return True
+
+    def refuse(session: Session) -> None:
+        left = SimpleNamespace(size=0, give_back=give_back)
+        session._collecting.remains = cast(Any, left)
+        raise why("no room for a pad")
+
+    monkeypatch.setattr(Session, "install", refuse)
+    with pytest.raises(why):
+        user.start()
+    assert done == ["given back"]
+    assert user.app._stay.remains is None
 
 
 @pytest.mark.parametrize(("size", "is_told"), [(0, False), (20 << 10, True)])

@@ -33,21 +33,26 @@ class Own(FakeTarget):
         return 0
 
 
-def test_where_a_thread_may_come_back_to() -> None:
-    """A signal's handler has interrupted it there: its program counter does not tell."""
+@pytest.mark.parametrize(
+    ("offset", "is_kept"), [(0x63E2, True), (64, True), (31, False), (0, False)]
+)
+def test_where_a_thread_may_come_back_to(offset: int, is_kept: bool) -> None:
+    """A signal's handler has interrupted it there: its program counter does not tell. The area
+    begins with a header: pads compare with its address, and nobody comes there."""
     own = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC  # its neighbours have others
     area = mmap.mmap(-1, 1 << 20, mmap.MAP_PRIVATE, own)
     stack = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE)
     area[: len(MARK)] = MARK
     base = ctypes.addressof(ctypes.c_char.from_buffer(area))
-    stack[:8] = struct.pack("<Q", base + 0x63E2)
+    stack[:8] = struct.pack("<Q", base + offset)
     target = Own()
     program = Program(target, Path("/"), [])
     with MemoryFile(os.getpid()) as memory:
         give_back_noted(
             target, memory, program=program, pid=os.getpid(), noted=[range(base, base + len(area))]
         )
-    assert target.unmapped == []
+    stack[:8] = bytes(8)  # another area may come to where this one was
+    assert target.unmapped == ([] if is_kept else [(base, len(area))])
 
 
 @pytest.mark.parametrize("is_leaving", [True, False])
