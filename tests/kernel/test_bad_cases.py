@@ -315,7 +315,8 @@ def test_a_machine_that_is_paused_and_let_go_on(
     shared: Machine, tmp_path: Path, after: str
 ) -> None:
     """By others, as snapshot tools do: QEMU throws the question away that gdb asks a machine which
-    runs. What gdb asks is answered, the user is told, and the search goes on."""
+    runs. What gdb asks is answered, and the search goes on. The user is told where that is seen:
+    always where a question of gdb's own was lost."""
     monitor = f"Path('{shared.monitor_socket}')"
     again = f"qmp.execute({monitor}, 'cont')"
     tool = tmp_path / "tool.py"
@@ -355,7 +356,7 @@ def test_a_machine_that_is_paused_and_let_go_on(
     took = re.search(r"^took (\d+)$", done.gdb, re.M)
     assert took is not None, done.gdb
     assert int(took[1]) < SOON, done.gdb
-    assert LET_GO_ON in done.gdb
+    assert after == "at once" or LET_GO_ON in done.gdb
     assert done.paths == [SLEEP], done.gdb
     assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
     assert_unharmed(shared)
