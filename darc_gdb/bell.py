@@ -235,9 +235,9 @@ class GdbBell(Bell):
         self._asked = False
         self.arm(signal.SIGINT, decide)
 
-    @staticmethod
-    def _interrupted() -> Outcome:
+    def _interrupted(self) -> Outcome:
         gdb.write("\nProgram received signal SIGINT, Interrupt.\n")
+        self._callbacks.stands()
         return Outcome.STOP
 
     @any_thread

@@ -15,6 +15,7 @@ from darc.model.errors import DarcError
 from darc.target.frames import Frames
 from darc.target.ownthread import Turn, own_thread
 from darc_gdb.filenames import file_name
+from darc_gdb.memory import GdbMemory
 from darc_gdb.printed import unheard
 from darc_gdb.translated import translated
 from darc_gdb.unwinder import PadUnwinder
@@ -26,8 +27,9 @@ _Caller: TypeAlias = Callable[[int, int], tuple[int, int] | None]
 class GdbFrames(Frames):
     """Those of gdb's selected inferior."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Turn, memory: GdbMemory) -> None:
         self.turn = turn
+        self._memory = memory
         self._pid = 0
         self._agents: dict[int, tuple[str, _Caller]] = {}
         """Those of one process by where they are, the latest one last: the agent's file, and what
@@ -35,7 +37,9 @@ class GdbFrames(Frames):
 
     @translated
     def show_pads(self, agent: Path, base: int, caller: _Caller) -> None:
-        gdb.unwinder.register_unwinder(None, PadUnwinder(self._caller), replace=True)
+        gdb.unwinder.register_unwinder(
+            None, PadUnwinder(self._caller, self._memory.hold), replace=True
+        )
         pid = int(gdb.selected_inferior().pid)
         if pid != self._pid:
             self.hide_pads()

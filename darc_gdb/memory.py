@@ -16,6 +16,10 @@ from darc.target.ownthread import Turn, own_thread
 from darc_gdb.translated import translated
 
 
+def _nothing() -> None:
+    """A process that gdb has stopped goes on by gdb alone."""
+
+
 @own_thread
 class GdbMemory(BatchedMemory):
     """That of gdb's selected inferior."""
@@ -28,6 +32,8 @@ class GdbMemory(BatchedMemory):
         """Memory that is there but not mapped now."""
         self._is_local = True
         """Whether the program may be a process of this machine."""
+        self._hold: Callable[[], None] = _nothing
+        """Makes sure that what gdb asks is heard."""
         self.in_handlers = False
         """Whether handlers of a stop are at work: no command of gdb's may be carried out."""
         self._quiet = False
@@ -39,7 +45,7 @@ class GdbMemory(BatchedMemory):
 
     def is_of_process(self) -> None:
         """It is that of a process of this machine."""
-        self._hidden, self._is_local = None, True
+        self._hidden, self._is_local, self._hold = None, True, _nothing
 
     def is_of_machine(self) -> None:
         """It is that of a machine which gdb is connected to."""
@@ -49,12 +55,22 @@ class GdbMemory(BatchedMemory):
         """See :meth:`kgdb.remote.Remote.reach_through`."""
         self._hidden = hidden
 
+    def hold_by(self, hold: Callable[[], None]) -> None:
+        """``hold`` makes the machine stand still, should it run although gdb believes that it
+        stands: it is called ahead of each access."""
+        self._hold = hold
+
+    def hold(self) -> None:
+        """What gdb asks from now on is heard; see :meth:`hold_by`."""
+        self._hold()
+
     def unlock_by(self, unlock: Callable[[int, int], bool] | None) -> None:
         """See :meth:`kgdb.remote.Remote.unlock_by`."""
         self._unlock = unlock
 
     @translated
     def _read(self, address: int, size: int) -> bytes:
+        self._hold()
         try:
             return bytes(gdb.selected_inferior().read_memory(address, size))
         except gdb.MemoryError:
@@ -67,6 +83,7 @@ class GdbMemory(BatchedMemory):
     def _write(self, address: int, data: bytes) -> None:
         if self._quiet and self._written_unnoticed(address, data):
             return
+        self._hold()
         memory = gdb.selected_inferior()
         try:
             memory.write_memory(address, data)

@@ -45,6 +45,19 @@ def target_stack() -> TargetStack:
     )
 
 
+def connection() -> str | None:
+    """Where gdb is connected to by 'target remote': a socket's path, or a host and its port.
+    Not Inferior.connection, see above."""
+    found = re.search(r"^\*?\s+\d+\s+remote (\S+)", _answer("info connections"), re.M)
+    return None if found is None else found[1]
+
+
+def waits_by_events() -> bool:
+    """Whether gdb waits for what runs as for anything else that may happen; else as for an answer
+    to a packet."""
+    return "is on" in _answer("maint show target-async")
+
+
 def stops_all() -> bool:
     """Whether all threads stand still whenever one reports an event. Raises gdb.error."""
     return " off" in _answer("maint show target-non-stop").splitlines()[0]

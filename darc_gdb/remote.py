@@ -20,6 +20,7 @@ from darc.target.memory import Hidden
 from darc.target.outcome import OnHit, Outcome
 from darc.target.ownthread import any_thread, begin_thread, own_thread
 from darc_gdb import ctrlc
+from darc_gdb.line import Line, line
 from darc_gdb.target import GdbTarget
 from darc_gdb.threads import assign, forget_registers
 from kgdb.remote import Remote
@@ -44,6 +45,10 @@ _SOON = 1.0
 """Seconds to wait before the user is told what for."""
 _LOOK = 0.1
 """Seconds between two looks whether that is to end."""
+_WENT_ON = (
+    "darc: somebody else let the machine go on, as QEMU's monitor or a snapshot does behind a "
+    "pause: it stands now, and 'continue' lets it go on"
+)
 _INSISTS = 2
 """How often Ctrl-C breaks off what else would come to its end by itself, in milliseconds."""
 
@@ -81,6 +86,7 @@ class GdbRemote(Remote):
         self._target = target
         self.turn = target.turn
         self._set: list[tuple[str, str]] = []
+        self._line: Line | None = None
 
     @property
     def target(self) -> GdbTarget:
@@ -88,13 +94,30 @@ class GdbRemote(Remote):
 
     @functools.cached_property
     def is_qemu(self) -> bool:
-        return "ENABLE=" in gdb.execute("maint packet qqemu.sstepbits", to_string=True)
+        return "ENABLE=" in self._answer("qqemu.sstepbits")
 
     def be_patient(self) -> None:
+        self._line = line()
+        self._hold()
         # By itself gdb asks again after two seconds, is answered twice, and from then on takes
         # each answer for that to another question.
         if int(gdb.parameter("remotetimeout") or 0) < _PATIENCE:
             gdb.execute(f"set remotetimeout {_PATIENCE}", to_string=True)
+        if self._line is not None and self.is_qemu:
+            self._target.memory.hold_by(self._line.hold)
+            self._target.callbacks.stand_by_itself(self._tell_if_it_ran)
+            self._line.watch()
+        else:
+            self._line = None
+
+    def _hold(self) -> None:
+        if self._line is not None:
+            self._line.hold()
+
+    def _tell_if_it_ran(self) -> None:
+        if self._line is not None and self._line.has_gone_on():
+            forget_registers()
+            self._target.screen.emit(_WENT_ON)
 
     def move_symbols(self, path: str, value: int, bias: int) -> None:
         with contextlib.suppress(gdb.error):
@@ -186,6 +209,7 @@ class GdbRemote(Remote):
                     own.enabled = True
 
     def register(self, name: str) -> int:
+        self._hold()
         try:
             return int(gdb.newest_frame().read_register(name)) & WORD
         except gdb.error as error:
@@ -232,18 +256,19 @@ class GdbRemote(Remote):
         if self.is_qemu:
             self._ask(f"{_PHYSICAL}0")
 
-    @classmethod
-    def _ask(cls, packet: str) -> bool:
-        return '"OK"' in cls._answer(packet)
+    def _ask(self, packet: str) -> bool:
+        return '"OK"' in self._answer(packet)
 
-    @staticmethod
-    def _answer(packet: str) -> str:
+    def _answer(self, packet: str) -> str:
+        self._hold()
         return gdb.execute(f"maint packet {packet}", to_string=True)
 
     def read_raw(self, address: int, size: int) -> bytes:
+        self._hold()
         return bytes(gdb.selected_inferior().read_memory(address, size))
 
     def write_raw(self, address: int, data: bytes) -> None:
+        self._hold()
         gdb.selected_inferior().write_memory(address, data)
 
     def reach_through(self, hidden: Hidden | None) -> None:

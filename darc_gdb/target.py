@@ -53,10 +53,10 @@ class GdbTarget(Target):
     def __init__(self) -> None:
         self.turn = Turn()  # gdb runs on the thread that it loads darc on
         self.callbacks = Callbacks()
-        self.frames = GdbFrames(self.turn)
         self.screen = GdbScreen(self.turn)
         self.symbols = GdbSymbols(self.turn)
         self.memory = GdbMemory(self.turn)
+        self.frames = GdbFrames(self.turn, self.memory)
         self.inferiors = Inferiors()
         self.threads = GdbThreads(self.turn)
         self._calls = Calls(self, self.threads)

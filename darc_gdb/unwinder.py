@@ -21,14 +21,19 @@ class _FrameId:
 class PadUnwinder(gdb.unwinder.Unwinder):
     """A pad has no frame of its own: its caller is the function whose call it stands in for.
 
-    ``caller(pc, stack)`` is :meth:`darc.pads.placing.Placing.caller`.
+    ``caller(pc, stack)`` is :meth:`darc.pads.placing.Placing.caller`, ``hold()``
+    :meth:`darc_gdb.memory.GdbMemory.hold`.
     """
 
-    def __init__(self, caller: Callable[[int, int], tuple[int, int] | None]) -> None:
+    def __init__(
+        self, caller: Callable[[int, int], tuple[int, int] | None], hold: Callable[[], None]
+    ) -> None:
         super().__init__("darc-pads")
         self._caller = caller
+        self._hold = hold
 
     def __call__(self, pending_frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
+        self._hold()  # no thread of Python's runs while gdb waits for what is asked here
         pc = int(pending_frame.read_register(PROGRAM_COUNTER)) & WORD
         stack = int(pending_frame.read_register(STACK_POINTER)) & WORD
         try:

@@ -25,7 +25,7 @@ from kgdb import devices, ftrace, tasks
 from kgdb.devices import Devices
 from kgdb.foreign_probes import FTRACE_NOP, occupied_by
 from kgdb.image import KernelModule
-from kgdb.kernel import BOOTED_ANEW, STACK_SHIFT, Kernel
+from kgdb.kernel import BOOTED_ANEW, PANICKED, STACK_SHIFT, Kernel
 from kgdb.modules import LoadedModule, ModuleImage, loaded
 from kgdb.pads import NO_THREADS, KernelPads
 from kgdb.program import KernelProgram
@@ -122,6 +122,8 @@ class KernelDebuggee(Debuggee):
         if live != own:
             raise _another_kernels(kernel.path, live)
         kernel.note_boot()
+        if kernel.has_panicked():
+            raise UnsupportedError(f"{PANICKED}: no function of it is called until it boots anew")
         if kernel.bias:
             kernel.remote.move_symbols(
                 kernel.path, kernel.image.values["linux_banner"], kernel.bias
@@ -299,6 +301,9 @@ class KernelDebuggee(Debuggee):
             return None
         deaf_to = "neither Ctrl-C nor --max-time" if self._kernel.has_limit else "no Ctrl-C"
         return f"a kernel in kgdb hears {deaf_to}: 'darc-vm break', or its magic key (g), stops it"
+
+    def died(self) -> str | None:
+        return PANICKED if self._kernel.has_panicked() else None
 
     def lost(self) -> str | None:
         return BOOTED_ANEW if self._kernel.is_another() else None

@@ -26,6 +26,10 @@ _KEY, _KEY_SIZE = "ptr_key", 16
 """What a kernel hides pointers by in its messages: a random number, once for each boot
 (lib/vsprintf.c)."""
 
+_PANICS, _NO_PROCESSOR = "panic_cpu", -1
+
+PANICKED = "the kernel has panicked"
+
 BOOTED_ANEW = "the machine was booted anew, and the probes are gone"
 
 _NOT_THERE_YET = (
@@ -120,6 +124,18 @@ class Kernel:
             # In the kernel's own mode all of it is there, but for one that has just begun.
             return self.remote.is_qemu and not self.remote.register("cs") & 3
 
+    def has_panicked(self) -> bool:
+        """Whether it has: the first processor that panics writes its number there, and stays
+        (``panic_cpu``, kernel/panic.c). ``False`` where a kernel has no such word."""
+        place = self.value(_PANICS)
+        if place is None:
+            return False
+        try:
+            raw = self.target.memory.read(place, 4)
+        except TargetError:  # in user mode, where nothing of it is mapped: it does not run there
+            return False
+        return int.from_bytes(raw, "little", signed=True) != _NO_PROCESSOR
+
     def begin(self) -> None:
         """Something is about to be written into its text."""
         if self.begun:
@@ -155,7 +171,17 @@ class Kernel:
 
     def enter(self) -> None:
         """Lets it go on until a task makes a system call, and may allocate and sleep."""
-        self.calls.go_to_system_call(self._system_calls(), self._is_quiet)
+        self._check_lives()
+        try:
+            self.calls.go_to_system_call(self._system_calls(), self._is_quiet)
+        except TargetError:
+            self._check_lives()  # that is why none did
+            raise
+
+    def _check_lives(self) -> None:
+        """Raises TargetError: no task will ever run."""
+        if self.has_panicked():
+            raise TargetError(f"{PANICKED}: no function of it is called until it boots anew")
 
     @functools.cached_property
     def _way_back(self) -> WayBack | None:

@@ -119,7 +119,7 @@ class Beginning:
             self._check_runnable(self._target)
             progress = Progress(self._target.screen)
             with progress.over(f"looks for {request.spec}"):
-                checked = finding.check_file(self._target, request, progress)
+                checked = finding.check_file(self._target, request, progress, self._emit)
             self._waiting.for_program(*checked)
             return
         self._debuggee = debuggee = self._choose(self._target)

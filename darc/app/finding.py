@@ -82,10 +82,14 @@ class Request:
 
 
 def check_file(
-    target: Target, request: Request, progress: Callable[[str], None] = lambda _: None
+    target: Target,
+    request: Request,
+    progress: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> tuple[Request, str | None]:
     """Before 'run', what is wrong already is told at once. The request, with what the file tells of
-    it, and what to say of a function that is not there yet. ``progress`` is told what is done.
+    it, and what to say of a function that is not there yet. ``progress`` is told what is done,
+    ``tell`` what goes on without a part of it.
 
     Raises:
         DarcError: nothing can come of it.
@@ -104,7 +108,8 @@ def check_file(
             raise UsageError(why)
         return replace(request, is_of_file=segment is not None), None
     if request.finder is not None:
-        naming.check_patterns(request.finder.named, Path(path), progress)
+        for told in naming.check_patterns(request.finder.named, Path(path), progress):
+            tell(f"darc: {told}")
     if function.startswith("*") or (function == "main" and image.unnamed_main is not None):
         return request, None
     missing = naming.missing(target, function, Path(path), progress)

@@ -12,7 +12,7 @@ from darc.code.elf import Image
 from darc.code.loadtime import loaded_with
 from darc.code.midway import why_none
 from darc.code.modules import load_image
-from darc.code.patterns import Pattern
+from darc.code.patterns import Pattern, told_of_missing
 from darc.code.spelling import (
     ambiguous,
     find_symbols,
@@ -100,23 +100,28 @@ def missing(target: Target, name: str, path: Path, progress: Callable[[str], Non
 
 def check_patterns(
     patterns: Iterable[Pattern], path: Path, progress: Callable[[str], None]
-) -> None:
-    """Before the program at ``path`` runs: whether each pattern that names no file means a function
-    of that, or of the libraries that are loaded with it.
+) -> list[str]:
+    """Before the program at ``path`` runs: what to say of patterns that name no file, and mean no
+    function of that, nor of the libraries that are loaded with it. Nor will they when the program
+    begins.
 
     Raises:
-        NotFoundError: one means none: nor will it when the program begins.
+        NotFoundError: no pattern means any.
     """
     image = load_image(path)
-    for pattern in patterns:
+    missing, known = [], list(patterns)
+    for pattern in known:
         if pattern.scope is not None or _has_any(image, pattern):
             continue
         libraries = (one for _, one in _libraries(path, progress))
         if not any(_has_any(one, pattern) for one in libraries):
-            raise NotFoundError(
+            missing.append(
                 f"no function of {path.name}, or of a library that is loaded with it, is called "
                 f"{pattern.text}"
             )
+    if missing and len(missing) == len(known):
+        raise NotFoundError(missing[0])
+    return told_of_missing(missing)
 
 
 def _has_any(image: Image, pattern: Pattern) -> bool:

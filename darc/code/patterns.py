@@ -30,6 +30,9 @@ _STRIPPED = 0.9
 _MOST_CHARACTERS = 1 << 24
 """Of a list of functions."""
 
+_MOST_MISSING = 4
+"""Patterns that mean nothing, each of which is told."""
+
 _TOLD = 1000
 """Symbols that are matched between two words on how far it is."""
 
@@ -81,6 +84,8 @@ class Chosen:
     """Those that cannot be among them, and why."""
     elsewhere: tuple[str, ...] = ()
     """What to type for more, which a kernel's modules have."""
+    missing: tuple[str, ...] = ()
+    """What to say of patterns that mean no function, where others do."""
 
 
 def _read(file: Path) -> str:
@@ -166,25 +171,29 @@ def choose(
     says that those of its own file count as well where that was stripped, and shows some to others.
 
     Raises:
-        NotFoundError: a pattern means none.
+        NotFoundError: no pattern means any.
     """
     left_out: dict[int, tuple[Function, LeftOut]] = {}
     known = _unnamed(own) if unnamed and own is not None else Candidates()
     search = _Search(program, target, own, progress)
-    meant, elsewhere = [known], list[str]()
+    meant, elsewhere, missing = [known], list[str](), list[str]()
     for pattern in () if known else patterns:
         found = search.find(pattern)
         if not found and not found.gone:
-            raise NotFoundError(_missing(pattern, search))
+            missing.append(_missing(pattern, search))
+            continue
         elsewhere += search.in_modules(pattern, found)
         if not found:
             left_out.update((one.address, (one, GONE)) for one in found.gone)
         left_out.update((one.address, (one, CHOSEN_LATE)) for one in found.late)
         meant.append(found.functions)
+    if missing and len(missing) == len(patterns):
+        raise NotFoundError(missing[0])
     return Chosen(
         Candidates.joined(meant),
         LeftOutMany.of(left_out[address] for address in sorted(left_out)),
         tuple(dict.fromkeys(elsewhere)),
+        tuple(dict.fromkeys(missing)),
     )
 
 
@@ -199,6 +208,14 @@ def _missing(pattern: Pattern, search: _Search) -> str:
         f"({files_there(one.name for one in search.program.modules)}); if it does later, type this "
         "at a stop behind that"
     )
+
+
+def told_of_missing(missing: Sequence[str]) -> list[str]:
+    """What to say of patterns that mean no function: each, in the words of ``missing``, or how many
+    there are, as of a list that is another version's."""
+    more = len(missing) - _MOST_MISSING
+    others = [f"{more} other patterns mean no function"] if more > 1 else missing[_MOST_MISSING:]
+    return [*missing[:_MOST_MISSING], *others]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from darc.code.callers import called_by_loops, most_called, reached
-from darc.code.patterns import Chosen, Pattern, choose
+from darc.code.patterns import Chosen, Pattern, choose, told_of_missing
 from darc.code.program import Program
 from darc.code.stacks import under_way
 from darc.collectors.finder import Finder, FoundFunctions, Scene
@@ -48,7 +48,7 @@ class Members(Finder):
         return () if self.takes_unnamed else self.patterns
 
     def find(self, scene: Scene) -> FoundFunctions:
-        """Raises NotFoundError: a pattern means none; UnsupportedError: there are no sets here."""
+        """Raises NotFoundError: no pattern means any; UnsupportedError: there are no sets here."""
         if (why := SetCollector.problem(scene.debuggee)) is not None:
             raise UnsupportedError(why)
         chosen = self.choose(scene)
@@ -60,7 +60,7 @@ class Members(Finder):
             runs=scene.runs,
             progress=scene.progress,
         )
-        notes = told_of_modules(chosen.elsewhere)
+        notes = [*told_of_modules(chosen.elsewhere), *told_of_missing(chosen.missing)]
         return FoundFunctions(chosen.functions[0].address, way, notes)
 
     def choose(self, scene: Scene) -> Chosen:
@@ -81,7 +81,7 @@ class Members(Finder):
             progress=progress,
             unnamed=self.takes_unnamed,
         )
-        elsewhere = chosen.elsewhere
+        elsewhere, missing = chosen.elsewhere, chosen.missing
         chosen = most_called(
             program,
             chosen,
@@ -93,7 +93,7 @@ class Members(Finder):
             loops = called_by_loops(program, active(), own, self.done_by_loops)
             chosen = _with_others(chosen, loops)
         chosen = _whole(program, chosen) if self.takes_unnamed else chosen
-        return replace(chosen, elsewhere=elsewhere)
+        return replace(chosen, elsewhere=elsewhere, missing=missing)
 
 
 def told_of_modules(elsewhere: Sequence[str]) -> list[str]:

@@ -93,6 +93,11 @@ class Debuggee(
         when the debugger has lost it."""
         return lambda lost: None
 
+    def died(self) -> str | None:
+        """At a stop: why nothing will be called there any more, though all of it can be read and
+        the debugger has it still."""
+        return None
+
     def lost(self) -> str | None:
         """At a stop: why what the debugger has is not what an analysis has begun in, where the
         debugger does not say so."""

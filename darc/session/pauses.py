@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import TargetError
+from darc.model.status import Status
 from darc.session.account import Account
 from darc.session.background import Background
 from darc.session.deadline import Deadline
@@ -73,6 +74,9 @@ class Pauses:
             return
         if (why := self._session.collector.lost()) is not None:
             self._ways_out.vanished(why)
+        elif self._ways_out.has_died():
+            self._ways_out.tell(Message.RESULT)
+            self._ways_out.stop(Status.ENDED)
         elif self._ways_out.is_unloaded():
             self._ways_out.tell(Message.RESULT)
             self._ways_out.stop()

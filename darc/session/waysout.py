@@ -80,9 +80,10 @@ class WaysOut:
     def late(self) -> Outcome:
         """``--max-time`` has passed."""
         analysis = self._session.analysis
-        if self.is_unloaded():  # no longer time would help
+        if self.has_died() or self.is_unloaded():  # no longer time would help
             analysis.collect()
-            analysis.close(Status.STOPPED, alive=True)
+            status = Status.STOPPED if self._debuggee.died() is None else Status.ENDED
+            analysis.close(status, alive=True)
         else:
             analysis.finish_early(EndedBy.TIME.value)
             self._account.ends(EndedBy.TIME if analysis.is_cut_short else None)
@@ -103,6 +104,13 @@ class WaysOut:
         """f0 cannot be timed any more."""
         self._account.notes.append(f"{self._commission.spec} is not timed any more: {why}")
         self.stop()
+
+    def has_died(self) -> bool:
+        """Whether nothing will be called any more, of which the user is told."""
+        why = self._debuggee.died()
+        if why is not None:
+            self._account.notes.append(why)  # that shows each once
+        return why is not None
 
     def is_unloaded(self) -> bool:
         """Whether f0 is gone with the file that it was in. Of others the user is told."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from darc.model.ftree import Cause, RootCausePath
+from darc.model.ftree import Cause, Fnode, RootCausePath
 from darc.model.ops import KeptOps, ObjectKind
 from darc.model.parameters import MOST_CALLS
 from darc.model.peaks import PeakRange, choose_peak, far_right, far_right_text, least_calls, tail_of
@@ -20,6 +20,7 @@ from darc.model.shares import (
     Explained,
     explain,
     is_minor,
+    is_own,
     led_there,
     longest_with_most,
     most_time,
@@ -379,7 +380,8 @@ def minor_lines(snapshot: Snapshot, style: Style) -> list[Text]:
         lines.append(Text(f"  most time: {waited_text(most[0], waits.cycles, style.name)}"))
     elif len(nodes) > 1 and share > weight.share:
         names = way([style.name(node.function.name) for node in nodes])
-        lines.append(Text(f"  most time: {100 * share:.0f} % in {names}"))
+        own = _OWN_BELOW if _is_told_below(nodes, snapshot) else ""
+        lines.append(Text(f"  most time: {100 * share:.0f} % in {names}{own}"))
     goes_on = []
     longest, kept = longest_with_most(snapshot), snapshot.ops
     if longest is not None and kept is not None:
@@ -389,6 +391,18 @@ def minor_lines(snapshot: Snapshot, style: Style) -> list[Text]:
     if waits is not None and most:
         goes_on.append("'darc waits' shows who kept them waiting")
     return [*lines, *(Text(f"  {line}") for line in goes_on)]
+
+
+_OWN_BELOW = ", by all calls of it and with what held these up: below is what its own code took"
+
+
+def _is_told_below(nodes: Sequence[Fnode], snapshot: Snapshot) -> bool:
+    """Whether a path ends in the own code of the same functions: then there are two numbers."""
+    functions = [node.function for node in nodes]
+    return any(
+        is_own(path.ending) and [node.function for node in path.nodes] == functions
+        for path in snapshot.paths
+    )
 
 
 def status_text(snapshot: Snapshot) -> str:

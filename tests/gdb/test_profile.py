@@ -610,3 +610,18 @@ def test_a_name_that_nothing_has_is_told_before_the_program_runs(tmp_path: Path)
     assert "loaded with it, is called no_such_function" in done.gdb
     assert "flush" in done.section("then"), done.gdb
     assert "Traceback" not in done.gdb
+
+
+@IN_LLDB_AT_NIGHT
+def test_a_pattern_that_means_nothing_is_told_and_the_others_are_profiled(tmp_path: Path) -> None:
+    commands = [
+        "darc profile flush no_such_function --time 50ms",
+        "run",
+        mark("then"),
+        "darc status",
+        "kill",
+    ]
+    done = debug(tmp_path, build("mixture"), ("4000000",), commands)
+    assert "darc: no function of mixture, or of a library that is loaded" in done.gdb
+    assert "flush" in done.section("then"), done.gdb
+    assert "no function is called no_such_function" in done.section("then"), done.gdb

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from kgdb.vm import guest, kernels, machine, qmp
 from kgdb.vm.machine import Machine
 from tests import debugger
-from tests.debugger import PLAIN_GDB
+from tests.debugger import PLAIN_GDB, ROOT
 from tests.kernel import machines
 from tests.kernel.analyses import TEXT, assert_unharmed, at_work, connected
 from tests.kernel.machines import WATCHDOG_SECONDS, runtime, typed, workload
@@ -304,6 +305,63 @@ def test_a_machine_that_is_paused(shared: Machine, tmp_path: Path) -> None:
     assert_unharmed(shared)
 
 
+LET_GO_ON = "darc: somebody else let the machine go on"
+SOON = 30
+"""Seconds: gdb waits a minute for an answer that does not come."""
+
+
+@pytest.mark.parametrize("after", ["at once", "at the prompt"])
+def test_a_machine_that_is_paused_and_let_go_on(
+    shared: Machine, tmp_path: Path, after: str
+) -> None:
+    """By others, as snapshot tools do: QEMU throws the question away that gdb asks a machine which
+    runs. What gdb asks is answered, and the search goes on. The user is told where that is seen:
+    always where a question of gdb's own was lost."""
+    monitor = f"Path('{shared.monitor_socket}')"
+    again = f"qmp.execute({monitor}, 'cont')"
+    tool = tmp_path / "tool.py"
+    at_once = f"; {again}" if after == "at once" else ""
+    tool.write_text(
+        "from pathlib import Path; from kgdb.vm import qmp; "
+        f"qmp.execute({monitor}, 'stop'){at_once}"
+    )
+    happens = (
+        f"import subprocess; subprocess.run(['{sys.executable}', '{tool}'], "
+        f"env={{'PYTHONPATH': '{ROOT}'}}, check=True)"
+    )
+    waits = [f"python {again}"] if after == "at the prompt" else []
+    done = connected(
+        shared,
+        tmp_path,
+        TEXT.format("before"),
+        f"{START} --decision-ops 60",
+        at_work(shared, tmp_path, happens),
+        "continue",
+        "python begun = time.monotonic()",
+        *waits,
+        "x/2xg &jiffies",
+        *waits,
+        "bt 1",
+        *waits,
+        "darc status",
+        *waits,
+        "info registers rip",
+        "python print('took', int(time.monotonic() - begun))",
+        *waits,
+        "continue",
+        debugger.REPORT,
+        TEXT.format("after"),
+    )
+    assert "Program received signal SIGINT, Interrupt." in done.gdb
+    took = re.search(r"^took (\d+)$", done.gdb, re.M)
+    assert took is not None, done.gdb
+    assert int(took[1]) < SOON, done.gdb
+    assert after == "at once" or LET_GO_ON in done.gdb
+    assert done.paths == [SLEEP], done.gdb
+    assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
+    assert_unharmed(shared)
+
+
 def test_a_host_that_is_busy_for_seconds(shared: Machine, tmp_path: Path) -> None:
     """gdb by itself would ask again after two, and take each answer for another from then on."""
     hold = (
@@ -392,6 +450,44 @@ def test_a_machine_that_dies(tmp_path: Path, how: str) -> None:
     assert done.report is not None, done.gdb
     assert done.report["profile"]["count"] >= 150
     assert "Traceback" not in done.gdb
+
+
+PANIC = (
+    "console = socket.socket(socket.AF_UNIX); console.connect('{console}'); "
+    r"console.sendall(b'echo c > /proc/sysrq-trigger\n')"
+    "\n    while b'Kernel panic' not in Path('{log}').read_bytes(): time.sleep(0.05)"
+    "\n    console.close()"  # unread, it would hold up the kernel's last words
+)
+
+
+@pytest.mark.parametrize("how", ["interrupted", "late"])
+def test_a_kernel_that_panics_and_halts(tmp_path: Path, how: str) -> None:
+    """QEMU goes on with it (``panic=0``), so gdb has no stop. At the next the user is told, what
+    was known stays, and no analysis begins there."""
+    with workload("piperead", parameters="panic=0") as started:
+        what = PANIC.format(console=started.console_socket, log=started.folder / "console.log")
+        if how == "interrupted":
+            what += "\n    os.kill(os.getpid(), 2)"
+        done = connected(
+            started,
+            tmp_path,
+            TEXT.format("before"),
+            ENDLESS + (" --max-time 40s" if how == "late" else ""),
+            at_work(started, tmp_path, what),
+            "continue",
+            debugger.REPORT,
+            "darc status",
+            TEXT.format("after"),
+            START,
+        )
+    assert "darc: vfs_read: program ended" in done.gdb
+    assert "\n  the kernel has panicked\n" in done.gdb
+    assert "longer --max-time" not in done.gdb
+    assert done.gdb.count("the kernel has panicked: no function of it is called until") == 1
+    assert "system call" not in done.gdb
+    assert done.report is not None, done.gdb
+    assert done.report["profile"]["count"] >= 150
+    assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
 
 
 @pytest.mark.parametrize("kaslr", [False, pytest.param(True, marks=pytest.mark.long)])

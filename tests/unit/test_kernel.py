@@ -698,6 +698,7 @@ def test_a_vmlinux_of_another_kernel_is_told_in_one_clear_line(
         target=SimpleNamespace(memory=Memory((TEXT + bias, live))),
         remote=SimpleNamespace(move_symbols=lambda *_: None),
         note_boot=lambda: None,
+        has_panicked=lambda: False,
     )  # fmt: skip
     debuggee = KernelDebuggee.__new__(KernelDebuggee)
     debuggee._kernel = cast("Kernel", fake)

@@ -23,7 +23,7 @@ from darc.app import progress
 from darc.code import patterns
 from darc.code.callers import most_called
 from darc.code.live import NotNowError
-from darc.code.patterns import Chosen, choose, parse_patterns
+from darc.code.patterns import Chosen, choose, parse_patterns, told_of_missing
 from darc.code.program import Program
 from darc.code.symscans import Symbol
 from darc.collectors import memberpads
@@ -32,7 +32,7 @@ from darc.collectors.memberpads import MemberPads
 from darc.collectors.set_collector import SetCollector
 from darc.collectors.setcount import SetCounting
 from darc.debuggee.switchwatch import SwitchWatch
-from darc.model.errors import TimeUpError
+from darc.model.errors import NotFoundError, TimeUpError
 from darc.model.ftree import Fnode, Function
 from darc.model.leftout import CALLED_OFF, NO_TIME
 from darc.model.membercounts import MemberCounts
@@ -188,6 +188,26 @@ def test_a_pattern_demangles_what_may_have_its_words_alone(shown: list[str]) -> 
     with pytest.raises(Exception, match="no function is called"):
         world.choose("Page::*", 10)
     assert shown == ["_ZN2ns4PageC1Ev"]
+
+
+def test_a_pattern_that_means_nothing_is_told_and_the_others_go_on() -> None:
+    world = World(["ks_read", "ks_write"])
+
+    def of(text: str) -> Chosen:
+        program, target = cast("Program", world), cast("Target", None)
+        return choose(program, target, parse_patterns(text.split()), None)
+
+    chosen = of("ks_* ks_file_operations")
+    assert [function.symbol for function in chosen.functions] == ["ks_read", "ks_write"]
+    assert chosen.missing == ("no function is called ks_file_operations",)
+    with pytest.raises(NotFoundError, match=r"no function is called none_\*"):
+        of("none_* nor_this")
+
+
+def test_of_many_patterns_that_mean_nothing_the_number_is_told() -> None:
+    words = [f"no function is called f{n}" for n in range(6)]
+    assert told_of_missing(words) == [*words[:4], "2 other patterns mean no function"]
+    assert told_of_missing(words[:5]) == words[:5]
 
 
 # ---------------------------------------------------------------------- making the pads

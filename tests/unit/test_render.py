@@ -740,6 +740,22 @@ def test_causes_of_the_smaller_part_do_not_read_as_if_the_cause_were_found() -> 
     assert status(little, PLAIN).startswith("darc: handle: only a smaller cause found\n")
 
 
+def test_what_a_function_takes_with_all_that_held_it_up_is_told_from_its_own_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else one path would stand there with two numbers, and nothing to tell why."""
+    whole = ops.snapshot()
+    path = ops.path_of(whole, "fill")
+    path = dataclasses.replace(path, ending=dataclasses.replace(path.ending, cause=Cause.FUNCTION))
+    monkeypatch.setattr(render, "most_time", lambda _snapshot: (tuple(path.nodes), 0.74))
+    lines = render.paths(dataclasses.replace(whole, paths=(path,)), PLAIN).splitlines()
+    assert lines[1] == (
+        "  most time: 74 % in handle → flush → fill, by all calls of it and with what held these "
+        "up: below is what its own code took"
+    )
+    assert lines[2] == "darc: smaller cause of peak 3: handle → (inlined flush_one) → flush → fill"
+
+
 def test_who_held_what_most_of_the_time_was_waited_for_is_told_first() -> None:
     whole = ops.snapshot()
     assert whole.ops is not None
