@@ -287,7 +287,7 @@ def test_at_a_terminal_what_is_told_is_wrapped_between_words(tmp_path: Path) -> 
     with debugger.terminal(tmp_path, str(build("held")), columns=80) as gdb:
         gdb.command("darc catch handle --above 10ms")
         told = gdb.command("run 4000 > program.out")
-    found = re.search(r"darc: handle under way for .*? its probes", told.replace("\r", ""), re.S)
+    found = re.search(r"darc: handle under way for .*? its\s+probes", told.replace("\r", ""), re.S)
     assert found is not None, told
     first, *others = found[0].split("\n")
     assert others
