@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ from darc.debuggee.procfs import MemoryFile, regions
 from darc.pads.foothold import MARK
 from darc.target.target import Region
 from tests.fake_target import FakeTarget, FakeThread
+
+LONGS = (ctypes.c_long,) * 5
+FIXED_NOREPLACE = 0x100000
+"""Of mmap(2)."""
 
 
 class Own(FakeTarget):
@@ -39,22 +44,34 @@ class Own(FakeTarget):
 def test_where_a_thread_may_come_back_to(offset: int, is_kept: bool) -> None:
     """A signal's handler has interrupted it there: its program counter does not tell. The area
     begins with a header: pads compare with its address, and nobody comes there."""
-    own = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC  # its neighbours have others
-    area = mmap.mmap(-1, 1 << 20, mmap.MAP_PRIVATE, own)
     stack = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE)
-    area[: len(MARK)] = MARK
-    base = ctypes.addressof(ctypes.c_char.from_buffer(area))
     # In place: bytes of it would stay in this process's heap, where the next case finds them.
     word = ctypes.c_uint64.from_buffer(stack)
-    word.value = base + offset
     target = Own()
     program = Program(target, Path("/"), [])
-    with MemoryFile(os.getpid()) as memory:
-        give_back_noted(
-            target, memory, program=program, pid=os.getpid(), noted=[range(base, base + len(area))]
-        )
-    word.value = 0  # another area may come to where this one was
-    assert target.unmapped == ([] if is_kept else [(base, len(area))])
+    with somewhere_else() as area, MemoryFile(os.getpid()) as memory:
+        word.value = area.start + offset
+        give_back_noted(target, memory, program=program, pid=os.getpid(), noted=[area])
+        word.value = 0
+    assert target.unmapped == ([] if is_kept else [(area.start, len(area))])
+
+
+@contextlib.contextmanager
+def somewhere_else() -> Iterator[range]:
+    """An area where this process had nothing before: old words of its heap may lead to any other
+    place."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, (ctypes.c_void_p, *LONGS)
+    libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_long)
+    own = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+    kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | FIXED_NOREPLACE
+    base = libc.mmap(0x1234_5000_0000, 1 << 20, own, kind, -1, 0)
+    assert base == 0x1234_5000_0000, os.strerror(ctypes.get_errno())
+    ctypes.memmove(base, MARK, len(MARK))
+    try:
+        yield range(base, base + (1 << 20))
+    finally:
+        assert libc.munmap(base, 1 << 20) == 0
 
 
 @pytest.mark.parametrize("is_leaving", [True, False])
