@@ -25,7 +25,7 @@ from kgdb import devices, ftrace, tasks
 from kgdb.devices import Devices
 from kgdb.foreign_probes import FTRACE_NOP, occupied_by
 from kgdb.image import KernelModule
-from kgdb.kernel import BOOTED_ANEW, PANICKED, STACK_SHIFT, Kernel
+from kgdb.kernel import BOOTED_ANEW, DEAD, PANICKED, STACK_SHIFT, Kernel
 from kgdb.modules import LoadedModule, ModuleImage, loaded
 from kgdb.pads import NO_THREADS, KernelPads
 from kgdb.program import KernelProgram
@@ -123,7 +123,7 @@ class KernelDebuggee(Debuggee):
             raise _another_kernels(kernel.path, live)
         kernel.note_boot()
         if kernel.has_panicked():
-            raise UnsupportedError(f"{PANICKED}: no function of it is called until it boots anew")
+            raise UnsupportedError(DEAD)
         if kernel.bias:
             kernel.remote.move_symbols(
                 kernel.path, kernel.image.values["linux_banner"], kernel.bias

@@ -29,6 +29,7 @@ _KEY, _KEY_SIZE = "ptr_key", 16
 _PANICS, _NO_PROCESSOR = "panic_cpu", -1
 
 PANICKED = "the kernel has panicked"
+DEAD = f"{PANICKED}: no function of it is called until it boots anew"
 
 BOOTED_ANEW = "the machine was booted anew, and the probes are gone"
 
@@ -181,7 +182,7 @@ class Kernel:
     def _check_lives(self) -> None:
         """Raises TargetError: no task will ever run."""
         if self.has_panicked():
-            raise TargetError(f"{PANICKED}: no function of it is called until it boots anew")
+            raise TargetError(DEAD)
 
     @functools.cached_property
     def _way_back(self) -> WayBack | None:

@@ -20,8 +20,8 @@ for purpose; do
         tools+=(lldb)
         ;;
     test)
-        packages+=(lldb clang libunwind-dev)
-        tools+=(lldb clang)
+        packages+=(lldb clang libunwind-dev valgrind)
+        tools+=(lldb clang valgrind)
         ;;
     kernel)
         packages+=(qemu-system-x86 busybox-static e2fsprogs xz-utils flex bison bc libelf-dev dwarves)

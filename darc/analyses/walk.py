@@ -219,7 +219,8 @@ class CallWalk(Analysis):
         for thread in before:
             if (key := thread.key) in group.threads:
                 level.add(thread, after.get(key), counted.get(key, Counted()))
-        if level.is_over and self._is_once_more(node):
+        level.tell_own()
+        if group.is_over(node) and self._is_once_more(node):
             return
         level.tell()
         self._ran.end(group, self._stacks, self._window.took)

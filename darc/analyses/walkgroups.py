@@ -155,21 +155,26 @@ class ThreadGroup:
 
     def share(self, node: WalkNode) -> float:
         """Of the group's time that is not idle."""
-        busy = self.busy(node.whole)
-        held = sum(self._held(node, key, share) for key, share in node.share.items())
-        return min(held / busy, 1.0) if busy > 0 else 0.0
+        return min(self._part(node, node.share, node.whole) or 0.0, 1.0)
 
     def share_now(self, node: WalkNode) -> float | None:
         """The same in the window in which ``node`` was looked into; ``None``: it is not known."""
-        if not node.is_timed or (busy := self.busy(node.whole_now)) <= 0:
-            return None
-        held = sum(self._held(node, key, share) for key, share in node.now.items())
-        return min(max(held / busy, sum(map(self.share, node.below))), 1.0)
+        part = self._part(node, node.now, node.whole_now) if node.is_timed else None
+        return None if part is None else min(max(part, sum(map(self.share, node.below))), 1.0)
 
     def is_over(self, node: WalkNode) -> bool:
         """Whether ``node`` had far less of the time as it was looked into than as it was found."""
         now = self.share_now(node)
         return now is not None and now < _LEFT * self.share(node)
+
+    def _part(
+        self, node: WalkNode, shares: Mapping[int, float], whole: Mapping[int, float]
+    ) -> float | None:
+        """What these shares of the threads are of their ``whole`` time that is not idle; ``None``:
+        all of it is."""
+        busy = self.busy(whole)
+        held = sum(self._held(node, key, share) for key, share in shares.items())
+        return held / busy if busy > 0 else None
 
     def _held(self, node: WalkNode, key: int, share: float) -> float:
         if key in node.base:

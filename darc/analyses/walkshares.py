@@ -105,21 +105,20 @@ class LevelShares:
 
     # ------------------------------------------------------------------------- all
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the function had far less of the time than when it was found."""
+    def tell_own(self) -> None:
+        """What the function had of the time itself, while it was looked into."""
         self._node.had(self._now, self._whole())
-        return self._group.is_over(self._node)
 
     def _whole(self) -> dict[int, float]:
         return dict(self._group.root.share if self._root is None else self._own)
 
     def tell(self) -> None:
         """The group, and the functions on its way, have these shares from now on."""
-        self._group.root.share = self._whole()
-        self._node.had(self._now, self._group.root.share)
+        whole = self._whole()
+        if self._root is not None:
+            self._group.root.share = self._own
         for one in self._below.values():
-            one.whole = self._node.whole_now
+            one.whole = whole
         self._keep(self._below.values())
 
     def _keep(self, below: Iterable[WalkNode]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
 from iced_x86 import (
@@ -78,19 +79,23 @@ def _may_miss(instruction: Instruction, has_frame: bool) -> bool:
         return False
     if instruction.is_ip_rel_memory_operand and instruction.is_call_near_indirect:
         return False
-    used = _info.info(instruction).used_memory()
     return any(
-        memory.access != OpAccess.NO_MEM_ACCESS and not _is_at_hand(memory, has_frame)
-        for memory in used
+        not _is_at_hand(memory) for memory in accessed_elsewhere(instruction, has_frame=has_frame)
     )
 
 
-def _is_at_hand(memory: UsedMemory, has_frame: bool) -> bool:
-    if memory.index != Register.NONE:
-        return False
-    if memory.base == Register.NONE:
-        return memory.segment in _OF_THREAD
-    return memory.base == Register.RSP or (has_frame and memory.base == Register.RBP)
+def _is_at_hand(memory: UsedMemory) -> bool:
+    return memory.index == memory.base == Register.NONE and memory.segment in _OF_THREAD
+
+
+def accessed_elsewhere(instruction: Instruction, *, has_frame: bool) -> Iterator[UsedMemory]:
+    """The memory that ``instruction`` accesses, but for the stack's. ``has_frame`` says that
+    ``rbp`` is the frame pointer there."""
+    stack = (Register.RSP, Register.RBP) if has_frame else (Register.RSP,)
+    for memory in _info.info(instruction).used_memory():
+        is_on_stack = memory.index == Register.NONE and memory.base in stack
+        if memory.access != OpAccess.NO_MEM_ACCESS and not is_on_stack:
+            yield memory
 
 
 def _computes(instruction: Instruction) -> bool:

@@ -19,6 +19,7 @@ from iced_x86 import (
 
 from darc.code.architecture import FunctionCode
 from darc.code.x86_64_depth import successors
+from darc.code.x86_64_faults import accessed_elsewhere
 
 _PLACE = 168
 """Of ``rip`` in the third argument: ``uc_mcontext.gregs[REG_RIP]`` of a ``ucontext_t``."""
@@ -63,20 +64,15 @@ def may_be_restarted(instruction: Instruction, *, has_frame: bool = False) -> bo
         return False
     if instruction.mnemonic == Mnemonic.CMP and instruction.op0_register == Register.RSP:
         return False
-    used = _info.info(instruction).used_memory()
     return any(
-        memory.access != OpAccess.NO_MEM_ACCESS and not _is_own(memory, has_frame)
-        for memory in used
+        not _is_canary(memory) for memory in accessed_elsewhere(instruction, has_frame=has_frame)
     )
 
 
-def _is_own(memory: UsedMemory, has_frame: bool) -> bool:
-    """Whether it is on the stack, or nobody's to change."""
-    if memory.segment == Register.FS and memory.base == memory.index == Register.NONE:
-        return memory.displacement == _CANARY
-    if memory.index != Register.NONE:
-        return False
-    return memory.base == Register.RSP or (has_frame and memory.base == Register.RBP)
+def _is_canary(memory: UsedMemory) -> bool:
+    """Whether it is nobody's to change."""
+    is_of_thread = memory.segment == Register.FS and memory.base == memory.index == Register.NONE
+    return is_of_thread and memory.displacement == _CANARY
 
 
 def sets_place(

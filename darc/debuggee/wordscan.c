@@ -29,31 +29,33 @@ static int is_wanted(uint64_t word, const struct cluster *clusters, size_t numbe
     return 0;
 }
 
-/* Notes the numbers of words of such blocks, room of them at most, from word *next on; where that is not enough,
- * *next is the word to go on with, else it is count. Returns how many were noted. */
-size_t wordscan(const uint64_t *words, size_t count, const struct cluster *clusters, size_t number, uint32_t *found,
-                size_t room, size_t *next)
+#define HIDDEN_BITS 17          /* by which glibc turns a pointer that it hides (PTR_MANGLE in its pointer_guard.h) */
+
+/* Notes the numbers of words of such blocks, turned by so many bits and less the guard, room of them at most, from
+ * word *next on; where that is not enough, *next is the word to go on with, else it is count. Returns how many were
+ * noted. */
+static inline size_t scan(const uint64_t *words, size_t count, unsigned turned, uint64_t guard,
+                          const struct cluster *clusters, size_t number, uint32_t *found, size_t room, size_t *next)
 {
     size_t noted = 0, i = *next;
     for (; i < count && noted < room; i++)
-        if (is_wanted(words[i], clusters, number))
+        if (is_wanted((words[i] >> turned | words[i] << (-turned & 63)) ^ guard, clusters, number))
             found[noted++] = (uint32_t)i;
     *next = i;
     return noted;
 }
 
-#define HIDDEN_BITS 17          /* by which glibc turns a pointer that it hides (PTR_MANGLE in its pointer_guard.h) */
+size_t wordscan(const uint64_t *words, size_t count, const struct cluster *clusters, size_t number, uint32_t *found,
+                size_t room, size_t *next)
+{
+    return scan(words, count, 0, 0, clusters, number, found, room, next);
+}
 
 /* The same of words that glibc has hidden with that guard, as setjmp does with stack pointers. */
 size_t hiddenscan(const uint64_t *words, size_t count, uint64_t guard, const struct cluster *clusters, size_t number,
                   uint32_t *found, size_t room, size_t *next)
 {
-    size_t noted = 0, i = *next;
-    for (; i < count && noted < room; i++)
-        if (is_wanted((words[i] >> HIDDEN_BITS | words[i] << (64 - HIDDEN_BITS)) ^ guard, clusters, number))
-            found[noted++] = (uint32_t)i;
-    *next = i;
-    return noted;
+    return scan(words, count, HIDDEN_BITS, guard, clusters, number, found, room, next);
 }
 
 #define EACH_BYTE 0x0101010101010101u

@@ -174,6 +174,11 @@ def saved_counters(
                 yield at + place, int.from_bytes(view[place : place + 8], "little")
 
 
+def _shown(word: int, guard: int) -> int:
+    turned = (word >> _HIDDEN_BITS | word << 64 - _HIDDEN_BITS) & _ANYWHERE
+    return turned ^ guard
+
+
 def is_saved_counter(memory: MemoryFile, place: int) -> bool:
     """Whether at ``place`` is what looks like a program counter that the kernel has saved for a
     signal's handler, wherever the stack was."""
@@ -244,12 +249,10 @@ class WordScan:
         Raises:
             TargetError: it cannot be read.
         """
-        hiding = list(guards)
+        ways = [None, *guards]
         for at, size, _ in self._chunks(memory, part, passes_over=False):
-            yield from ((at + place, word) for place, word in self._in_buffer(size))
-            for guard in hiding:
-                for place, word in self._hidden(size, guard):
-                    yield at + place, word
+            for guard in ways:
+                yield from ((at + place, word) for place, word in self._in_buffer(size, guard))
 
     def jumps(self, memory: MemoryFile, part: range) -> Iterator[tuple[int, int]]:
         """The same in memory with code, which may have been moved there: where direct jumps and
@@ -283,31 +286,20 @@ class WordScan:
             carried = _CARRIED
             view[:_CARRIED] = view[size : _CARRIED + size]
 
-    def _in_buffer(self, size: int) -> Iterator[tuple[int, int]]:
+    def _in_buffer(self, size: int, guard: int | None = None) -> Iterator[tuple[int, int]]:
+        """Such words; with a ``guard`` those that glibc has hidden with that, turned back."""
         view, first = memoryview(self._buffer)[_CARRIED:], ctypes.addressof(self._buffer)
         next_word, count = ctypes.c_size_t(0), size // 8
+        where = (self._clusters, self._number, self._found, _ROOM, ctypes.byref(next_word))
         while next_word.value < count:
-            noted = _library().wordscan(
-                *(first + _CARRIED, count, self._clusters, self._number),
-                *(self._found, _ROOM, ctypes.byref(next_word)),
-            )
-            for number in self._found[:noted]:
-                place = number * 8
-                yield place, int.from_bytes(view[place : place + 8], "little")
-
-    def _hidden(self, size: int, guard: int) -> Iterator[tuple[int, int]]:
-        view, first = memoryview(self._buffer)[_CARRIED:], ctypes.addressof(self._buffer)
-        next_word, count = ctypes.c_size_t(0), size // 8
-        while next_word.value < count:
-            noted = _library().hiddenscan(
-                *(first + _CARRIED, count, guard, self._clusters, self._number),
-                *(self._found, _ROOM, ctypes.byref(next_word)),
-            )
+            if guard is None:
+                noted = _library().wordscan(first + _CARRIED, count, *where)
+            else:
+                noted = _library().hiddenscan(first + _CARRIED, count, guard, *where)
             for number in self._found[:noted]:
                 place = number * 8
                 word = int.from_bytes(view[place : place + 8], "little")
-                turned = (word >> _HIDDEN_BITS | word << 64 - _HIDDEN_BITS) & _ANYWHERE
-                yield place, turned ^ guard
+                yield place, word if guard is None else _shown(word, guard)
 
     def _odd_words(self, size: int, carried: int) -> Iterator[tuple[int, int]]:
         """As :meth:`_in_buffer`, of words that begin anywhere, and seen from behind what is

@@ -116,9 +116,9 @@ class Displacing:
 
     def in_place(self, site: Site) -> Site:
         """``site`` without what it would displace, where that is to be executed in its place."""
-        if self._program.patchable.may_fault(site.instruction):
-            return replace(site, problem=MAY_FAULT, is_short=False)
         patchable = self._program.patchable
+        if patchable.may_fault(site.instruction):
+            return replace(site, problem=MAY_FAULT, is_short=False)
         why = MAY_FAULT if any(map(patchable.may_fault, site.displaced)) else None
         if why is None and any(map(patchable.may_be_restarted, site.displaced)):
             why = MAY_RESTART
@@ -136,16 +136,13 @@ class Displacing:
 
     def displaces_faults(self, patch: Patch, *, is_guard: bool) -> bool:
         """Whether a patch displaces what is to be executed in its place from now on."""
-        patchable = self._program.patchable
-        if any(self._stays(i, is_guard=is_guard) for i in patch.displaced):
-            return True
-        moved: list[Instruction] = []
+        patchable, site = self._program.patchable, patch.site
         relayed = () if patch.through is None else patch.through.displaced
-        if patch.site is not None:
-            moved += patch.site.displaced
-            if patchable.may_fault(patch.site.instruction):
-                return True
         if relayed and patchable.restarts:
             return True
-        moved += relayed
-        return any(map(patchable.may_fault, moved)) or any(map(patchable.may_be_restarted, moved))
+        if site is not None and patchable.may_fault(site.instruction):
+            return True
+        moved = (*relayed, *(() if site is None else site.displaced))
+        return any(self._stays(i, is_guard=is_guard) for i in patch.displaced) or any(
+            self._stays(i, is_guard=False) for i in moved
+        )

@@ -80,10 +80,10 @@ class WaysOut:
     def late(self) -> Outcome:
         """``--max-time`` has passed."""
         analysis = self._session.analysis
-        if self.has_died() or self.is_unloaded():  # no longer time would help
+        died = self.has_died()
+        if died or self.is_unloaded():  # no longer time would help
             analysis.collect()
-            status = Status.STOPPED if self._debuggee.died() is None else Status.ENDED
-            analysis.close(status, alive=True)
+            analysis.close(Status.ENDED if died else Status.STOPPED, alive=True)
         else:
             analysis.finish_early(EndedBy.TIME.value)
             self._account.ends(EndedBy.TIME if analysis.is_cut_short else None)

@@ -106,8 +106,11 @@ def _who_had(one: Answer) -> str:
 
 def start_text(known: Why, suspect: Suspect) -> str:
     """The command that looks into the slow calls of a suspect, in quotes, as it is to be typed."""
-    spelled = known.spelled.get(suspect.row.function.address, suspect.name)
-    return f"'darc start {typed(spelled)} --peak {suspect.typed_peak}'"
+    return f"'darc start {_typed_name(known, suspect)} --peak {suspect.typed_peak}'"
+
+
+def _typed_name(known: Why, suspect: Suspect) -> str:
+    return typed(known.spelled.get(suspect.row.function.address, suspect.name))
 
 
 def _tail_lines(known: Why, tail: Suspect, show: Show) -> Iterator[Text]:
@@ -131,12 +134,11 @@ def _costs_more(known: Why, one: Suspect, show: Show) -> str:
 
 
 def _rare_lines(known: Why, rare: Suspect, show: Show) -> Iterator[Text]:
-    name, spelled = _slow_text(rare, show), known.spelled.get(rare.row.function.address, rare.name)
     start, why = (longer_time(max(10.0, times * known.rare_seconds)) for times in (1, 2))
-    yield Text(f"  too few calls to tell: {name}")
+    yield Text(f"  too few calls to tell: {_slow_text(rare, show)}")
     yield Text(
-        f"    'darc start {typed(spelled)} --start-time {start}' or 'darc why --time {why}' sees "
-        "more of them"
+        f"    'darc start {_typed_name(known, rare)} --start-time {start}' or 'darc why --time "
+        f"{why}' sees more of them"
     )
 
 

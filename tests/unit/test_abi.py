@@ -13,6 +13,7 @@ from darc.agent.constants import Constants
 from darc.agent.control import Word
 from darc.agent.fieldnames import ControlField, RecordField, Structure
 from darc.agent.structures import RecordRow
+from darc.code.faults import ELSEWHERE, FAULTS
 from darc.code.landmarks import Landmark
 from darc.collectors.losses import Unmeasured
 from darc.model.ops import MomentKind
@@ -28,6 +29,15 @@ def test_no_number_stands_for_two_things() -> None:
     for name, body in enumerations:
         numbers = re.findall(r"^    DARC_\w+ = (\d+),", body, re.M)
         assert len(numbers) == len(set(numbers)), name
+
+
+def test_signals_are_those_that_the_debugger_asks_for() -> None:
+    """Of the others the agent would tell too late, or never."""
+    constants = compiled.load().constants
+    low = [signal for signal in ELSEWHERE if signal < constants.FIRST_REAL_TIME]
+    assert constants.ELSEWHERE == sum(1 << signal for signal in low)
+    assert ELSEWHERE.keys() - low == set(range(constants.FIRST_REAL_TIME, 65))
+    assert constants.FAULTS == sum(1 << signal for signal in FAULTS)
 
 
 def test_constants_are_those_of_the_header() -> None:
