@@ -35,9 +35,9 @@ def test_signals_are_those_that_the_debugger_asks_for() -> None:
     """Of the others the agent would tell too late, or never."""
     constants = compiled.load().constants
     low = [signal for signal in ELSEWHERE if signal < constants.FIRST_REAL_TIME]
-    assert constants.ELSEWHERE == sum(1 << signal for signal in low)
+    assert sum(1 << signal for signal in low) == constants.ELSEWHERE
     assert ELSEWHERE.keys() - low == set(range(constants.FIRST_REAL_TIME, 65))
-    assert constants.FAULTS == sum(1 << signal for signal in FAULTS)
+    assert sum(1 << signal for signal in FAULTS) == constants.FAULTS
 
 
 def test_constants_are_those_of_the_header() -> None:
