@@ -461,7 +461,7 @@ def test_what_gdb_refuses_between_commands_is_a_line(tmp_path: Path) -> None:
     """And Ctrl-C as it comes to what was posted: whatever left Python was a traceback."""
     script = tmp_path / "fails.py"
     script.write_text(FAILS)
-    never = "darc profile handle 'libnone*!*'"
+    never = "darc profile 'libnone*!*'"
     commands = [f"source {script}", never, "run", mark("after"), "continue"]
     done = debug(tmp_path, build("mixture"), ("2000",), commands)
     for told in ("Quit", "gdb does not want to", "there is no such frame"):
@@ -475,7 +475,7 @@ def test_ctrl_c_while_the_frame_is_shown(tmp_path: Path) -> None:
     """It ends that alone, as gdb's own command: what prints the arguments may take a while."""
     script = tmp_path / "interrupted.py"
     script.write_text(INTERRUPTED)
-    never = "darc profile handle 'libnone*!*'"
+    never = "darc profile 'libnone*!*'"
     commands = [f"source {script}", never, "run", mark("after"), "continue"]
     done = debug(tmp_path, build("mixture"), ("2000",), commands)
     assert "Traceback" not in done.gdb

@@ -551,9 +551,9 @@ def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
         attempt("darc start 1"),
         "break main",
         "run",
-        attempt("darc profile @list"),
         attempt("darc profile nolib.so!*"),
         attempt("darc profile _start"),
+        attempt("darc profile @list"),
         "kill",
     ]
     done = debug(tmp_path, build("mixture"), ("20",), commands)
