@@ -110,7 +110,10 @@ def off_times(seen: Seen, begin: int, end: int) -> tuple[OffTime, ...]:
     others.sort()
     awake = awake_times(seen.tracer)
     found = [OffTime(loss.begin, loss.end, OffReason.UNKNOWN) for loss in losses]
-    held = {**_held_by_server(waits, awake, seen), **_held(waits, seen)}
+    held = _held(waits, seen)
+    for wait, told in _held_by_server(waits, awake, seen).items():
+        if told == _STOP or wait not in held:
+            held[wait] = told
     for wait in waits:
         reason, is_doubtful = _reason(wait, others, awake, seen)
         if reason is OffReason.BLOCKED and wait in held:
@@ -259,8 +262,20 @@ def _is_in(wait: SwitchedOut, stop: Interval) -> bool:
 
 
 def _is_ended_by_debugger(wait: SwitchedOut, wakings: Sequence[Woken]) -> bool:
+    ended = _ended(wait, wakings)
+    return ended is not None and ended.by_debugger
+
+
+def _is_ended_by_other(wait: SwitchedOut, wakings: Sequence[Woken]) -> bool:
+    ended = _ended(wait, wakings)
+    return ended is not None and not ended.by_debugger
+
+
+def _ended(wait: SwitchedOut, wakings: Sequence[Woken]) -> Woken | None:
+    """What has woken the thread; ``None`` where the kernel does not tell."""
     first = bisect_left(wakings, wait.out, key=lambda woken: woken.time)
-    return first < len(wakings) and wakings[first].time < wait.back and wakings[first].by_debugger
+    is_told = first < len(wakings) and wakings[first].time < wait.back
+    return wakings[first] if is_told else None
 
 
 def _waited(queued: Sequence[Queued], wait: SwitchedOut) -> int:
@@ -339,13 +354,14 @@ def _held_by_server(
     waits: Sequence[SwitchedOut], awake: Sequence[Interval], seen: Seen
 ) -> dict[SwitchedOut, tuple[OffReason, bool]]:
     """What the ``waits`` of the thread were that a server may have ended, as :func:`_held`. By the
-    server's turns alone: nothing of those of which the kernel tells who has ended them."""
+    server's turns: they tell a stop from a sleep also where another stop is right behind it.
+    Nothing of those of which the kernel tells that somebody else has ended them."""
     if not seen.by_server:
         return {}
     stops = sorted(_ServerStops(awake, seen).all())
     found = {}
     for wait in waits:
-        if wait.was_preempted or _is_told(wait, seen.wakings):
+        if wait.was_preempted or _is_ended_by_other(wait, seen.wakings):
             continue
         at = bisect_right(stops, wait.out, key=lambda stop: stop.out) - 1
         if at >= 0 and _is_with(wait, stops[at], _waited(seen.queued, wait)):
@@ -353,11 +369,6 @@ def _held_by_server(
         elif _may_be_served(wait, awake, seen):
             found[wait] = _PERHAPS
     return found
-
-
-def _is_told(wait: SwitchedOut, wakings: Sequence[Woken]) -> bool:
-    first = bisect_left(wakings, wait.out, key=lambda woken: woken.time)
-    return first < len(wakings) and wakings[first].time < wait.back
 
 
 def _is_with(wait: SwitchedOut, stop: _ServerStop, queued: int) -> bool:

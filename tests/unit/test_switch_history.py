@@ -293,6 +293,18 @@ class TestServers:
         found = off(waits(STOP, step), tracer, by_server=True)
         assert [one.reason for one in found] == [STOPPED, STOPPED]
 
+    def test_stops_one_behind_the_other_that_the_kernel_tells_of_too(self) -> None:
+        """As of a watchpoint in a loop. A stop that the server was not woken for was a sleep, as
+        far as anybody knows, which the stop behind it has ended."""
+        second = (STOP[1] + 20 * US, STOP[1] + 38 * MS)
+        ends = [Woken(stop[1] - 10 * US, True) for stop in (STOP, second)]
+        for first in (served(), [(STOP[1] - 90 * US, STOP[1] - 20 * US)]):
+            tracer = awake(*first, *served(second[0]))
+            found = off(waits(STOP, second), tracer, by_server=True, wakings=ends)
+            told = [(one.reason, one.is_doubtful) for one in found]
+            is_seen = len(first) > 1
+            assert told == [(STOPPED if is_seen else BLOCKED, not is_seen), (STOPPED, False)]
+
     def test_a_wait_that_begins_while_it_is_awake_for_something_else_is_doubtful(self) -> None:
         """As where the user's Ctrl-C ends it."""
         tracer = awake((STOP[0] - 50 * US, STOP[0] + 20 * US), (STOP[1] - 9 * US, 60 * MS))
