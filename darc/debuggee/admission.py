@@ -322,6 +322,6 @@ def bell_signal(pid: int) -> int:
     where no thread blocks it: one that does may hear of its children by it. SIGCONT is the last, as
     it takes back every SIGSTOP that a debugger has sent and still waits for."""
     free = [number for number in SIGNALS if not procfs.catches(pid, number)]
-    if not (free or procfs.catches(pid, SIGCHLD) or procfs.deaf(pid, SIGCHLD)):
+    if not (free or procfs.catches(pid, SIGCHLD) or procfs.deaf(pid, [SIGCHLD])[SIGCHLD]):
         free.append(SIGCHLD)
     return free[0] if free else SIGCONT

@@ -95,7 +95,8 @@ def choose(pid: int) -> int:
     free = [number for number in SIGNALS if not procfs.catches(pid, number)]
     if len(free) < len(SIGNALS):
         return (free or SIGNALS)[0]
-    return min(free, key=lambda number: procfs.deaf(pid, number))
+    deaf = procfs.deaf(pid, free)
+    return min(free, key=deaf.__getitem__)
 
 
 def unblocked(pid: int, thread: int) -> int | None:

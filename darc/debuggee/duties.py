@@ -25,7 +25,7 @@ from darc.code.program import Program
 from darc.debuggee.clock import Use
 from darc.debuggee.holds import Scheduled
 from darc.debuggee.quota import Quota
-from darc.debuggee.switchwatch import OffWatch
+from darc.debuggee.switchwatch import Watching
 from darc.model.ftree import Function
 from darc.model.parameters import Parameters
 from darc.model.refusal import Refusal
@@ -127,14 +127,9 @@ class TellsWaits:
         thread."""
         return None
 
-    def watch_switches(self) -> OffWatch | None:
-        """From now on it is known when its threads leave their processors; the caller closes it.
-        ``None``: that is not told from outside.
-
-        Raises:
-            UnsupportedError: it would be, but this debugger may not ask.
-        """
-        return None
+    def switches(self) -> Watching:
+        """Tells when its threads leave their processors, as far as that is told from outside."""
+        return Watching()
 
     def watch_holds(self) -> Callable[[], bool]:
         """Tells, whenever that is asked, whether the debugger may have held it since the last time:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from darc.code.system_calls import SystemCall
+from darc.debuggee.eventends import ENDS
 from darc.target.memory import PAGE
 
 _FD_CLOEXEC = 8
@@ -128,6 +129,15 @@ def open_on(event: PerfEvent, processor: int) -> int:
         OSError: the kernel refuses.
     """
     return _opened(event.attributes(), -1, processor)
+
+
+def open_of(event: PerfEvent, thread: int) -> int:
+    """A descriptor of that event of a thread, wherever it runs.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    return _opened(event.attributes(), thread, -1)
 
 
 def open_inherited(event: PerfEvent, thread: int, processor: int) -> int:
@@ -257,11 +267,12 @@ class Ring:
         fcntl.ioctl(fd, _SET_OUTPUT, self.fd)
 
     def close(self) -> None:
-        """Also the event ends. Nothing may be taken any more."""
+        """Also the event ends, soon (:mod:`darc.debuggee.eventends`). Nothing may be taken any
+        more."""
         self._pointers.release()
         self._view.release()
         _libc.munmap(self._address, PAGE + self.size)
-        os.close(self.fd)
+        ENDS.add(self.fd)
 
 
 def map_ring(fd: int, most: int) -> Ring:

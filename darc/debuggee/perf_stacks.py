@@ -83,8 +83,21 @@ def open_wakings(tracepoint: int, processor: int, stack: int) -> int:
     Raises:
         OSError: the kernel refuses, as it does where this process is not privileged.
     """
+    return perf.open_on(_wakings(tracepoint, stack), processor)
+
+
+def open_own_wakings(tracepoint: int, thread: int) -> int:
+    """The same of whom one thread wakes, with nothing of its stack.
+
+    Raises:
+        OSError: as :func:`open_wakings`.
+    """
+    return perf.open_of(_wakings(tracepoint, 0), thread)
+
+
+def _wakings(tracepoint: int, stack: int) -> perf.PerfEvent:
     event = replace(_STACKS, type=_TRACEPOINT, config=tracepoint, stack=stack)
-    return perf.open_on(replace(event, sample=event.sample | _RAW), processor)
+    return replace(event, sample=event.sample | _RAW)
 
 
 def open_leavings(thread: int, processor: int, stack: int) -> int:

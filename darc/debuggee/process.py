@@ -17,8 +17,8 @@ from darc.debuggee.journal import is_darcs, journal_of
 from darc.debuggee.nature import Nature
 from darc.debuggee.process_pads import NO_TASKS, ProcessPads
 from darc.debuggee.quota import Quota
-from darc.debuggee.switches import Switches
-from darc.debuggee.switchwatch import OffWatch
+from darc.debuggee.switches import ProcessSwitches
+from darc.debuggee.switchwatch import Watching
 from darc.debuggee.watchover import WatchOver
 from darc.model.errors import NotFoundError, TargetError, UsageError
 from darc.model.ftree import Function
@@ -117,8 +117,8 @@ class ProcessDebuggee(Debuggee):
     def tick(self) -> float | None:
         return procfs.tick()
 
-    def watch_switches(self) -> OffWatch | None:
-        return Switches(self._pid)
+    def switches(self) -> Watching:
+        return ProcessSwitches(self._pid)
 
     def watch_holds(self) -> Callable[[], bool]:
         return Holds(self._pid).any_since

@@ -9,7 +9,7 @@ import re
 import stat
 import struct
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from darc.code.system_calls import MAKING_CHILDREN, SystemCall
@@ -265,9 +265,16 @@ def is_queue_full(pid: int) -> bool:
     return waiting.isdecimal() and most.isdecimal() and int(waiting) >= int(most)
 
 
-def deaf(pid: int, signal: int) -> int:
-    """How many threads do not hear ``signal``."""
-    return sum(not hears(pid, thread, signal) for thread in threads(pid))
+def deaf(pid: int, signals: Sequence[int]) -> dict[int, int]:
+    """How many threads do not hear each of these ``signals``. Of each thread it is one look, as
+    threads come, go and block signals meanwhile."""
+    counts = dict.fromkeys(signals, 0)
+    for thread in threads(pid):
+        blocked = int(status(pid, thread).get("SigBlk", "0"), 16)
+        waits_itself = is_in(pid, thread, SystemCall.RT_SIGTIMEDWAIT)
+        for signal in signals:
+            counts[signal] += waits_itself or bool(blocked >> (signal - 1) & 1)
+    return counts
 
 
 def caught(pid: int) -> frozenset[int]:

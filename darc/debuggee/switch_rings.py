@@ -16,11 +16,13 @@ import contextlib
 import errno
 import os
 import resource
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from darc.debuggee import perf, procfs
+from darc.debuggee.eventends import ENDS
 from darc.debuggee.perf import Ring, Switch
 from darc.debuggee.switch_history import Interval
 from darc.target.memory import PAGE
@@ -176,6 +178,7 @@ class ThreadRings:
                 self.close()
                 if error.errno not in _TRY_OTHERWISE:
                     raise
+                ENDS.wait()
             else:
                 self._watched.update(threads)
                 self.follows = True
@@ -225,7 +228,7 @@ class ThreadRings:
     def close(self) -> None:
         """None is watched any more."""
         for fd in self._events:
-            os.close(fd)
+            ENDS.add(fd)
         self._events.clear()
         for ring in self._rings.values():
             ring.close()
@@ -311,17 +314,23 @@ class TracerRing:
             self._ring = None
 
 
+_limit = threading.RLock()
+"""Held while the limit of this process is another one: who read it meanwhile would keep that."""
+
+
 @contextlib.contextmanager
 def room_for_descriptors() -> Iterator[None]:
-    """Meanwhile this process may have more descriptors, which keep existing afterwards."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 4 * _MOST_EVENTS
-    enough = soft == resource.RLIM_INFINITY or soft >= wanted
-    if not enough:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    try:
-        yield
-    finally:
+    """Meanwhile this process may have more descriptors, which keep existing afterwards. One thread
+    at a time."""
+    with _limit:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = 4 * _MOST_EVENTS
+        enough = soft == resource.RLIM_INFINITY or soft >= wanted
         if not enough:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        try:
+            yield
+        finally:
+            if not enough:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

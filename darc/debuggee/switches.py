@@ -20,13 +20,15 @@ from types import TracebackType
 
 from darc.debuggee import clock, leavings, perf, procfs
 from darc.debuggee import switch_history as history
+from darc.debuggee.eventends import ENDS
+from darc.debuggee.firstevents import FirstEvents
 from darc.debuggee.hindrances import TRACER, Hindrances
 from darc.debuggee.leavings import Leavings
 from darc.debuggee.perf_stacks import Waking
 from darc.debuggee.quota import Quota
 from darc.debuggee.switch_history import Interval
 from darc.debuggee.switch_rings import Readings, ThreadRings, TracerRing, room_for_descriptors
-from darc.debuggee.switchwatch import OffWatch
+from darc.debuggee.switchwatch import Forerunner, OffWatch, Watching
 from darc.debuggee.wakers import OTHER_IDS, Wakers, told, why_refused
 from darc.debuggee.whoran import WhoRan
 from darc.model.errors import UnsupportedError
@@ -79,6 +81,19 @@ def _mapped(value: int, known: Sequence[int], others: Sequence[int], otherwise: 
     return others[near] + round((value - known[near]) * (rate or otherwise))
 
 
+class ProcessSwitches(Watching):
+    """Of one process."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+
+    def expect(self) -> Forerunner:
+        return FirstEvents()
+
+    def begin(self) -> OffWatch:
+        return Switches(self._pid)
+
+
 class Switches(OffWatch):
     """Watches the threads of one process. Also a context manager, which closes it."""
 
@@ -110,6 +125,7 @@ class Switches(OffWatch):
         self._hindrances.look(self._tracer.thread)
 
     def _begin(self) -> None:
+        ENDS.wait()  # an earlier watch's: there is room for so many events alone
         try:
             with room_for_descriptors():
                 self._rings = ThreadRings(self._pid)

@@ -72,6 +72,35 @@ class OffWatch(ABC):
         """Watches no more. What was seen can still be asked for."""
 
 
+class Forerunner(ABC):
+    """What of the beginning and the end of an :class:`OffWatch` takes long, from its making until
+    :meth:`close`: done beside, so that the program does not stand still for it."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Until that is done."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """No watch begins or ends any more."""
+
+
+class Watching:
+    """How watches of one program begin. Of this one nothing is told from outside."""
+
+    def expect(self) -> Forerunner | None:
+        """What of :meth:`begin` takes long is begun beside; the caller closes it."""
+        return None
+
+    def begin(self) -> OffWatch | None:
+        """From now on it is known when its threads leave their processors; the caller closes it.
+
+        Raises:
+            UnsupportedError: it would be, but this debugger may not ask.
+        """
+        return None
+
+
 class SwitchWatch:
     """Owns an :class:`OffWatch` from :meth:`begin` to :meth:`end`. A watch
     costs the program something at each switch, so there is one only while a search runs.
@@ -81,23 +110,30 @@ class SwitchWatch:
 
     def __init__(
         self,
-        begin: Callable[[], OffWatch | None] = lambda: None,
+        watching: Watching | None = None,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """``begin`` is :meth:`~darc.debuggee.debuggee.Debuggee.watch_switches`; ``note`` is told
-        why there is no watch, where one was refused."""
-        self._begin = begin
+        """``note`` is told why there is no watch, where one was refused."""
+        self._watching = watching or Watching()
         self._note = note
+        self._forerunner: Forerunner | None = None
         self._watch: OffWatch | None = None
         self._has_begun = False
+
+    def expect(self) -> None:
+        """A search may begin soon."""
+        if not self._has_begun and self._forerunner is None:
+            self._forerunner = self._watching.expect()
 
     def begin(self) -> None:
         """The search begins; the program stands still. Once is enough."""
         if self._has_begun:
             return
         self._has_begun = True
+        if self._forerunner is not None:
+            self._forerunner.wait()
         try:
-            self._watch = self._begin()
+            self._watch = self._watching.begin()
         except UnsupportedError as error:
             self._note(str(error))
         else:
@@ -108,6 +144,9 @@ class SwitchWatch:
         self._has_begun = True
         if self._watch is not None:
             self._watch.close()
+        if self._forerunner is not None:
+            self._forerunner.close()
+            self._forerunner = None
 
     def drain(self) -> None:
         """See :meth:`OffWatch.drain`."""

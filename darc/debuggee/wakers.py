@@ -216,6 +216,16 @@ class Wakers:
         return deed(time, 0, thread=number, stack=stack, name=name, by=by, is_outside=is_outside)
 
 
+def open_first(thread: int) -> int:
+    """A descriptor of the same event for whom a thread wakes: while there is any, others begin and
+    end without delay.
+
+    Raises:
+        OSError: as :class:`Wakers`.
+    """
+    return perf_stacks.open_own_wakings(_number(), thread)
+
+
 def told(wakings: Iterable[Waking], debugger: int) -> tuple[Woken, ...]:
     """When that was, and whether the thread ``debugger`` has done it. That one alone can let a
     thread go on that it traces; what others of its process do, as darc's that sends the bell, ends

@@ -81,7 +81,7 @@ class Session:
         """What it tells of itself."""
         self.deadline = Deadline(self, self._figures, self.parameters.max_time)
         """Until when it watches calls."""
-        self._switches = SwitchWatch(debuggee.watch_switches, self.note)
+        self._switches = SwitchWatch(debuggee.switches(), self.note)
         self.background = Background(self, debuggee, self._switches, target.turn)
         """What is done for it while the program runs."""
         assignment = self._assignment(before.remains, progress)
@@ -151,6 +151,7 @@ class Session:
         if copies:
             self.account.say_unless_called(f"{self.spec} was not called{instead(copies)}")
         self._collecting.begin(code, self._analyse)
+        self._switches.expect()
 
     def was_set_up(self, seconds: float) -> None:
         """All that came before, with what found the functions, took so long."""

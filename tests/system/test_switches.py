@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -19,7 +20,9 @@ from typing import NamedTuple
 
 import pytest
 
-from darc.debuggee import clock, leavings, perf, perf_stacks, procfs, switch_rings, switches
+from darc.debuggee import clock, leavings, perf, perf_stacks, procfs, switch_rings, switches, wakers
+from darc.debuggee.eventends import ENDS
+from darc.debuggee.firstevents import FirstEvents
 from darc.debuggee.switches import ClockPairs, Switches
 from darc.model.offtimes import OffTimes
 from darc.model.ops import OffReason
@@ -54,6 +57,15 @@ class Told:
         return Told(
             thread=thread, start=start, end=end, ran=ran / 1e3, queued=queued / 1e3, switches=count
         )
+
+
+def may_ask_who_wakes() -> bool:
+    """Whether the kernel tells this process who wakes threads."""
+    try:
+        ENDS.add(wakers.open_first(os.getpid()))
+    except OSError:
+        return False
+    return True
 
 
 def may_ask_for_stacks(pid: int) -> bool:
@@ -270,11 +282,13 @@ class TestThreads:
 
 def events() -> int:
     """The kernel's that this process has open."""
+    ENDS.wait()
     links = [one.readlink() for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
     return sum(1 for link in links if str(link) == "anon_inode:[perf_event]")
 
 
 def descriptors() -> int:
+    ENDS.wait()
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
@@ -291,6 +305,39 @@ class Slept(NamedTuple):
 def slept(watch: Switches, told: list[Told]) -> list[Slept]:
     watch.off([(one.thread, one.start, one.end) for one in told])
     return [Slept(watch.slept(one.thread, one.start, one.end)) for one in told]
+
+
+@needs_permission
+class TestFirstEvents:
+    """What takes the kernel long is done beside, and undone."""
+
+    def test_events_of_each_kind_are_there_until_the_end(self) -> None:
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        before = events()
+        first = FirstEvents()
+        first.wait()
+        kinds = 1 + may_ask_who_wakes()
+        assert events() == before + kinds
+        first.close()
+        first.close()
+        assert (events(), resource.getrlimit(resource.RLIMIT_NOFILE)) == (before, limit)
+
+    def test_the_limit_of_descriptors_stays_also_where_two_threads_have_raised_it(self) -> None:
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        inside, other_began = threading.Event(), threading.Event()
+
+        def raise_it() -> None:
+            other_began.set()
+            with switch_rings.room_for_descriptors():
+                inside.set()
+
+        with switch_rings.room_for_descriptors():
+            other = threading.Thread(target=raise_it)
+            other.start()
+            other_began.wait()
+            assert not inside.is_set()
+        other.join()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == limit
 
 
 @needs_permission

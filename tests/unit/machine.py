@@ -13,7 +13,7 @@ from darc.code.landmarks import Landmark
 from darc.code.x86_64 import read_function
 from darc.debuggee.process import ProcessDebuggee
 from darc.debuggee.process_pads import ProcessPads
-from darc.debuggee.switchwatch import OffWatch
+from darc.debuggee.switchwatch import Forerunner, OffWatch, Watching
 from darc.model.ftree import Fnode, Function
 from darc.target.outcome import Outcome
 from tests.fake_target import FakeTarget
@@ -113,6 +113,24 @@ class Pads(ProcessPads):
         return []
 
 
+class MadeUpWatching(Watching):
+    """``begin`` and ``expect`` by those functions."""
+
+    def __init__(
+        self,
+        begin: Callable[[], OffWatch | None],
+        expect: Callable[[], Forerunner | None] = lambda: None,
+    ) -> None:
+        self._begin = begin
+        self._expect = expect
+
+    def expect(self) -> Forerunner | None:
+        return self._expect()
+
+    def begin(self) -> OffWatch | None:
+        return self._begin()
+
+
 class Debuggee(ProcessDebuggee):
     hz = 10**9
     begun = False
@@ -132,8 +150,8 @@ class Debuggee(ProcessDebuggee):
     def risk_of_breakpoints(self) -> str | None:
         return None
 
-    def watch_switches(self) -> OffWatch | None:
-        return self.off_watch
+    def switches(self) -> Watching:
+        return MadeUpWatching(lambda: self.off_watch)
 
     def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
         return None

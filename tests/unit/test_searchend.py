@@ -17,6 +17,7 @@ from darc.saved.descents import SavedDescent
 from tests.unit import ops, samples, stored
 from tests.unit.cases import Made
 from tests.unit.keptcalls import blocked
+from tests.unit.machine import MadeUpWatching
 
 
 def search_of(made: Made) -> PathSearch:
@@ -67,7 +68,7 @@ def test_what_has_become_of_the_peak_is_told_beside_the_paths() -> None:
 
 def watched(made: Made) -> Made:
     """When threads leave their processors is seen."""
-    switches = SwitchWatch(lambda: blocked(0.9))
+    switches = SwitchWatch(MadeUpWatching(lambda: blocked(0.9)))
     switches.begin()
     subject = dataclasses.replace(made.subject, switches=switches)
     made.case = dataclasses.replace(made.case, subject=subject)
