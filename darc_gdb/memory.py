@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import gdb
 
+from darc.code.processor import BREAKPOINT
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
 from darc.target.batch import BatchedMemory
@@ -103,8 +104,8 @@ class GdbMemory(BatchedMemory):
             return False
         try:
             seen = bytes(gdb.selected_inferior().read_memory(address, len(data)))
-            if memory.read(address, len(data)) != seen:
-                return False
+            if memory.read(address, len(data)) != seen or BREAKPOINT in seen:
+                return False  # gdb's may stand on one that another debugger has left
             self._stale = True
             memory.write(address, data)
         except (TargetError, gdb.MemoryError):

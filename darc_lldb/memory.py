@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import lldb
 
 from darc.code.processor import BREAKPOINT
@@ -15,6 +17,24 @@ _BREAKPOINT = BREAKPOINT[0]
 
 _PIECE = 512
 """Bytes that lldb is asked for at once: it keeps as many together."""
+
+
+_OWN = 64
+"""How many breakpoints of lldb's own are asked for by their numbers, which it does not list. The
+one in the dynamic linker is among the first: it is set when lldb attaches or launches."""
+
+
+def _breakpoints(process: lldb.SBProcess, place: range) -> Iterator[lldb.SBBreakpoint]:
+    """The user's and darc's; and lldb's own where some may stand in these bytes."""
+    target = process.GetTarget()
+    yield from target.breakpoint_iter()
+    with procfs.MemoryFile(int(process.GetProcessID())) as memory:
+        if BREAKPOINT not in memory.read(place.start, len(place)):
+            return
+    for number in range(1, _OWN + 1):
+        one = target.FindBreakpointByID(-number)
+        if one.IsValid():
+            yield one
 
 
 @own_thread
@@ -51,11 +71,12 @@ class LldbMemory(BatchedMemory):
     def _write(self, address: int, data: bytes) -> None:
         process = self._inferior.stopped()
         # What lldb-server keeps of the bytes under a breakpoint would be wrong afterwards.
+        place = range(address, address + len(data))
         covered = [
             location
-            for breakpoint_ in process.GetTarget().breakpoint_iter()
+            for breakpoint_ in _breakpoints(process, place)
             for location in breakpoint_
-            if address <= location.GetLoadAddress() < address + len(data) and location.IsEnabled()
+            if location.GetLoadAddress() in place and location.IsEnabled()
         ]
         for location in covered:
             location.SetEnabled(False)

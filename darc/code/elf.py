@@ -15,6 +15,7 @@ import functools
 import hashlib
 import mmap
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 from darc.code.damaged import where_damaged
@@ -30,6 +31,7 @@ from darc.code.headers import (
     segment_at,
 )
 from darc.code.pointers import CodePointers
+from darc.code.probes import Probe, probes_of
 from darc.code.processor import BREAKPOINT, LARGEST, MACHINE, PROGRAMS, handed_to_c
 from darc.code.symbols import FunctionSymbols
 from darc.model.errors import FormatError, UnsupportedError
@@ -101,6 +103,12 @@ class Image:
     def pointers(self) -> CodePointers:
         """Addresses of code in its data."""
         return CodePointers(self._headers)
+
+    @functools.cached_property
+    @where_damaged(tuple)
+    def probes(self) -> Sequence[Probe]:
+        """Those that it offers to debuggers and tracers, in the order of its notes."""
+        return tuple(probes_of(self._headers))
 
     @where_damaged(tuple)
     def _read_segments(self) -> tuple[Segment, ...]:

@@ -23,6 +23,7 @@ from darc.debuggee.leftbehind import (
     left_behind,
     references_of,
 )
+from darc.debuggee.leftbreaks import take_out_breakpoints
 from darc.debuggee.references import interrupted
 from darc.model.errors import TargetError, UnsupportedError
 from darc.model.ftree import Function
@@ -97,6 +98,8 @@ def clean_up_after_another(
         if left.restored:
             program.forget_code()
         notes = [*_told_of(left)]
+        if unmap:  # else its parent's debugger lives, and so may have breakpoints of its own in it
+            notes += take_out_breakpoints(target, program, pid, is_known=noted is not None)
         notes += _let_go_on(target, pid, noted, own=own, rang=left.rang, stopped=stopped)
         # Tables alone tell of none that was killed: a clean end leaves them, too.
         is_known = noted is not None and not noted.went_on

@@ -22,6 +22,7 @@ from tests.debugger import (
     DARC_GDB,
     GDB,
     IN_BOTH,
+    PLAIN_GDB,
     ROOT,
     WATCHDOG_SECONDS,
     Server,
@@ -485,7 +486,7 @@ def test_code_that_takes_a_librarys_place(tmp_path: Path) -> None:
         assert running.read_line() == b"altered: 0\n"
 
 
-def kill_where_it_runs(folder: Path, running: Server, function: str) -> None:
+def kill_where_it_runs(folder: Path, running: Server, function: str, *before: str) -> None:
     """Kills a debugger, with its helper, while the program runs with probes in it."""
 
     def kill_all() -> None:
@@ -497,7 +498,7 @@ def kill_where_it_runs(folder: Path, running: Server, function: str) -> None:
         os.kill(tracing, signal.SIGKILL)
 
     threading.Thread(target=kill_all, daemon=True).start()
-    commands = [f"darc start {function} --start-ops 1000000000", "continue"]
+    commands = [*before, f"darc start {function} --start-ops 1000000000", "continue"]
     done = debug(folder, None, (), commands, options=["-p", str(running.pid)])
     assert done.status == -signal.SIGKILL, done.gdb
     let_go(running.pid)
@@ -588,3 +589,75 @@ def forget_tables(pid: int) -> None:
             if memory.read(len(MARK)) == MARK:
                 memory.seek(region.start)
                 memory.write(bytes(16))
+
+
+@IN_BOTH
+def test_the_debuggers_own_breakpoint_in_the_dynamic_linker_is_taken_out(tmp_path: Path) -> None:
+    """The program would end where it unloads a file."""
+    with server(build("farlib"), "4000000000", "attended") as running:
+        kill_where_it_runs(tmp_path, running, "far_handle")
+        assert LOADED in strays(running.pid)
+        done = debug(tmp_path, None, (), ["darc stop"], options=["-p", str(running.pid)])
+        assert "a breakpoint that a killed debugger had left in _dl_debug_state of" in done.gdb
+        let_go(running.pid)
+        assert not compare_code(running.pid)[1]
+        os.kill(running.pid, signal.SIGUSR1)
+        assert running.read_line() == b"replaced\n"
+        os.kill(running.pid, signal.SIGTERM)
+        assert running.read_line() == b"altered: 0\n"
+
+
+@IN_BOTH
+@pytest.mark.parametrize("inserted", ["off", "on"])
+def test_breakpoints_that_a_bare_gdb_has_left(inserted: str, tmp_path: Path) -> None:
+    """Its own are taken out, also under those of the present debugger, which keeps its own. Of the
+    user's nobody knows who has made them: that they are there is told."""
+    with server(build("server")) as running:
+        kill_bare_gdb(running.pid, "break *abort")
+        assert len(strays(running.pid)) == 2
+        always = [f"set breakpoint always-inserted {inserted}"] if current() == GDB else []
+        commands = [*always, "tbreak exit", "darc stop", "delete"]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+        assert "a breakpoint that a killed debugger had left in _dl_debug_state of" in done.gdb
+        assert "a breakpoint of somebody else's stays in abort of libc.so.6 at 0x" in done.gdb
+        let_go(running.pid)
+        (left,) = compare_code(running.pid)[1]
+        assert left.place.startswith("libc")
+        assert f"{left.address:#x}, where the file has {left.stored:#x}" in done.gdb
+        running.operations()
+        assert running.finish() == 0
+
+
+@IN_BOTH
+@pytest.mark.parametrize("command", ["darc stop", "darc start handle"])
+def test_the_users_breakpoints_of_a_killed_darc_are_taken_out(command: str, tmp_path: Path) -> None:
+    """It is known that a debugger was killed."""
+    with server(build("server")) as running:
+        kill_where_it_runs(tmp_path, running, "handle", "break abort")
+        assert len(strays(running.pid)) >= 2
+        done = debug(tmp_path, None, (), [command], options=["-p", str(running.pid)])
+        assert "probes in the program: they were taken out" in done.gdb
+        assert "breakpoints that a killed debugger had left in" in done.gdb
+        let_go(running.pid)
+        assert not compare_code(running.pid)[1]
+        assert running.finish() == 0
+
+
+LOADED = "_dl_debug_state"
+"""What the dynamic linker calls for debuggers."""
+
+
+def kill_bare_gdb(pid: int, command: str) -> None:
+    """Kills a gdb without darc, while the program runs with its breakpoints."""
+    words = [*PLAIN_GDB, "-nx", "-q", "-batch", "-p", str(pid), "-ex", command, "-ex", "continue"]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as gdb:
+        wait_for_changes(pid)
+        wait_until_it_runs(pid)
+        gdb.kill()
+    let_go(pid)
+
+
+def strays(pid: int) -> list[str]:
+    """The breakpoints in the code, by the names of what they are in as far as that is known."""
+    found = [one for one in compare_code(pid)[1] if one.live == INT3]
+    return [LOADED if one.place.startswith("ld-linux") else one.place for one in found]
