@@ -616,9 +616,14 @@ def test_breakpoints_that_a_bare_gdb_has_left(inserted: str, tmp_path: Path) -> 
         kill_bare_gdb(running.pid, "break *abort")
         assert len(strays(running.pid)) == 2
         always = [f"set breakpoint always-inserted {inserted}"] if current() == GDB else []
-        commands = [*always, "tbreak exit", "darc stop", "delete"]
+        (linkers,) = (one for one in compare_code(running.pid)[1] if "ld-linux" in one.place)
+        (tmp_path / "look.py").write_text(LOOK.format(pid=running.pid, address=linkers.address))
+        tell = [f"source {INSIDE}", "darc stop", "with-app look.py"]
+        commands = [*always, "tbreak exit", *tell, "delete"]
         done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
         assert "a breakpoint that a killed debugger had left in _dl_debug_state of" in done.gdb
+        is_inserted = current() != GDB or inserted == "on"
+        assert f"stands there: {bytes([INT3 if is_inserted else linkers.stored])}" in done.gdb
         assert "a breakpoint of somebody else's stays in abort of libc.so.6 at 0x" in done.gdb
         let_go(running.pid)
         (left,) = compare_code(running.pid)[1]
@@ -642,6 +647,13 @@ def test_the_users_breakpoints_of_a_killed_darc_are_taken_out(command: str, tmp_
         assert not compare_code(running.pid)[1]
         assert running.finish() == 0
 
+
+LOOK = """
+with open("/proc/{pid}/mem", "rb", buffering=0) as memory:
+    memory.seek({address})
+    print("stands there:", memory.read(1))
+"""
+"""What is there in truth, whatever the debugger shows."""
 
 LOADED = "_dl_debug_state"
 """What the dynamic linker calls for debuggers."""
