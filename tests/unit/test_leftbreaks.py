@@ -12,9 +12,8 @@ import pytest
 from darc.code.modules import load_image
 from darc.code.probes import Probe
 from darc.code.program import Program
-from darc.debuggee import leftbreaks
+from darc.debuggee import leftbreaks, procfs
 from darc.debuggee.leftbreaks import take_out_breakpoints
-from darc.debuggee.procfs import regions
 from darc.model.ftree import Function
 from darc.target.target import Region, Target
 from tests.fake_target import FakeTarget
@@ -108,10 +107,8 @@ class Live:
         def own(_pid: int, parts: Iterable[range]) -> Iterator[range]:
             yield from parts
 
-        monkeypatch.setattr(leftbreaks.procfs, "regions", lambda _: tuple(mapped))
-        monkeypatch.setattr(
-            leftbreaks.procfs, "catches", lambda _, number: self.catches and number == SIGTRAP
-        )
+        monkeypatch.setattr(procfs, "regions", lambda _: tuple(mapped))
+        monkeypatch.setattr(procfs, "catches", lambda _, number: self.catches and number == SIGTRAP)
         monkeypatch.setattr(leftbreaks, "own_pages", own)
         program = FakeProgram()
         self.told = take_out_breakpoints(
@@ -162,7 +159,7 @@ def test_probes_of_a_file_are_instructions_without_effect() -> None:
     from pathlib import Path
 
     ctypes.CDLL("libstdc++.so.6")
-    path = next(r.path for r in regions(os.getpid()) if "/libstdc++.so" in r.path)
+    path = next(r.path for r in procfs.regions(os.getpid()) if "/libstdc++.so" in r.path)
     image = load_image(Path(path))
     assert {(p.provider, p.name) for p in image.probes} == {
         ("libstdcxx", name) for name in ("catch", "throw", "rethrow")
