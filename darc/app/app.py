@@ -175,6 +175,7 @@ class App:
         self.observer.rest()
         self._stay.give_back()
         self.emit("darc: every probe is out")
+        self._stay.tell_of_children(session.debuggee)
 
     def _take_out_anothers(self) -> bool:
         """Whether a debugger that was killed, or an error, had left something in the program: the

@@ -58,6 +58,8 @@ class LettingGo:
         if not stopped and self._target.attached:
             self._stay.give_back()
             self._stay.tell_of_memory()
+            if session is not None:
+                self._stay.tell_of_children(session.debuggee)
         self._stay.end(lost=runs)
         if is_untold:
             self._tell_by_then()

@@ -11,6 +11,9 @@ from darc.target.target import State, Target
 _MUCH_MEMORY = 64 << 10
 """Bytes: more than the landings, which always stay, is told."""
 
+_LISTED = 4
+"""Ids of processes that a line has."""
+
 
 class Stay:
     """The memory that one analysis leaves to the next, and the watch over a process, which lets it
@@ -23,6 +26,8 @@ class Stay:
         self.remains: Remains | None = None
         """What the last session has left."""
         self._farewell: Callable[[bool], None] | None = None
+        self._told = set[int]()
+        """Children of the program's that the user knows of."""
 
     def watch_over(self, debuggee: Debuggee) -> None:
         """From now on this process is let know if the debugger goes; any other one is not."""
@@ -67,6 +72,20 @@ class Stay:
                 f"darc: up to {-(-left >> 20)} MiB of its tables stay in the program's memory, "
                 "where something may lead to them still; the next debugger's 'darc stop' gives "
                 "back what is free by then"
+            )
+
+    def tell_of_children(self, debuggee: Debuggee) -> None:
+        """Of the program's children that have copies of what was in it, once of each."""
+        pads = debuggee.pads
+        found = () if pads is None else pads.children_with_copies()
+        new = [child for child in found if child not in self._told]
+        self._told.update(new)
+        if new:
+            are = "a child of the program's has" if len(new) == 1 else f"{len(new)} children have"
+            listed = ", ".join(map(str, new[:_LISTED])) + (", …" if len(new) > _LISTED else "")
+            self._emit(
+                f"darc: {are} copies of what darc had put into the program ({listed}), which do "
+                "nothing there: 'darc stop' in a debugger that has attached to it takes them out"
             )
 
     def forget_if_gone(self) -> None:

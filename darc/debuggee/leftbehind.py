@@ -20,7 +20,7 @@ from darc.code.program import Program
 from darc.code.system_calls import SystemCall
 from darc.debuggee.frameholes import FrameHoles
 from darc.debuggee.gaps import without
-from darc.debuggee.procfs import MemoryFile, regions
+from darc.debuggee.procfs import MemoryFile, children, regions
 from darc.debuggee.references import (
     HEADER,
     SEARCHED,
@@ -260,6 +260,18 @@ def own_places(memory: MemoryFile, mapped: Sequence[Region]) -> OwnPlaces:
                         found = _tables_at(one.control, memory)
                         tables[one.control] = [] if found is None else found.mappings
     return OwnPlaces(code, [place for own in tables.values() for place in own])
+
+
+def children_with_copies(pid: int) -> list[int]:
+    """The children of a process that have an agent's areas of their own: they were made while these
+    were in it. None where they are in the process itself, with which children may share them."""
+
+    def has_areas(process: int) -> bool:
+        with contextlib.suppress(TargetError), MemoryFile(process) as memory:
+            return any(one.control for one in _areas(memory.read, regions(process)))
+        return False  # it is gone, or may not be read
+
+    return [] if has_areas(pid) else [child for child in children(pid) if has_areas(child)]
 
 
 def _let_go(target: Target, places: Iterable[range], kept: Sequence[range]) -> bool:

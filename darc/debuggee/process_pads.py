@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from signal import SIGSYS
 
@@ -13,6 +13,7 @@ from darc.code.processor import THREAD_POINTER
 from darc.code.program import Program
 from darc.debuggee import admission, bell, clock, handlers, procfs
 from darc.debuggee.journal import journal_of
+from darc.debuggee.leftbehind import children_with_copies
 from darc.debuggee.parking import lead_home, parked_slots
 from darc.debuggee.process_foothold import ProcessFoothold
 from darc.debuggee.seccomp import may_forbid
@@ -59,6 +60,9 @@ class ProcessPads(PadBackend):
                 unmap=unmap,
                 of_memory=of_memory,
             )
+
+    def children_with_copies(self) -> Sequence[int]:
+        return children_with_copies(self._pid)
 
     def room(self, program: Program, parameters: Parameters) -> Room:
         threads = len(procfs.threads(self._pid))

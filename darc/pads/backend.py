@@ -7,7 +7,7 @@ A process of this machine and a kernel are each their own backend, which what is
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -55,6 +55,11 @@ class PadBackend(ABC):
         Raises:
             UnsupportedError: it was one of another version.
         """
+
+    def children_with_copies(self) -> Sequence[int]:
+        """What has been made of it meanwhile, and has a copy of all that darc had put into it, of
+        which nothing is there any more: ids of processes."""
+        return ()
 
     @abstractmethod
     def room(self, program: Program, parameters: Parameters) -> Room:

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +15,20 @@ import pytest
 
 from darc.debuggee import procfs
 from fixtures.build import build
-from tests.debugger import DARC_GDB, GDB, IN_BOTH, NEWEST, REPORT, Server, debug, server
+from tests.code import altered_code
+from tests.debugger import (
+    DARC_GDB,
+    GDB,
+    IN_BOTH,
+    NEWEST,
+    REPORT,
+    Server,
+    attempt,
+    debug,
+    server,
+    tracer,
+)
+from tests.waiting import wait_for_changes
 
 START = "darc start handle --peak >400us"
 PATH = ("handle", "lookup", "burn")
@@ -46,6 +62,34 @@ def test_children_of_another_thread(tmp_path: Path) -> None:
         done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
         assert done.report is not None, done.gdb
         assert running.operations()
+        assert running.finish() == 0
+
+
+@pytest.mark.parametrize("last", ["darc stop", "detach"])
+def test_a_child_that_keeps_copies_is_told(last: str, tmp_path: Path) -> None:
+    """It was made while probes were in; 'darc stop' takes them out there."""
+    with server(build("forking"), "4000000000", "kept") as running:
+
+        def have_a_child_made() -> None:
+            wait_for_changes(running.pid)
+            running.operations()
+            os.kill(tracer(running.pid), signal.SIGINT)
+
+        threading.Thread(target=have_a_child_made, daemon=True).start()
+        commands = ["darc start handle --peak last --start-ops 1000000000", "continue", last]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+        (child,) = procfs.children(running.pid)
+        line = f"a child of the program's has copies of what darc had put into the program ({child}"
+        assert done.gdb.count(line) == 1, done.gdb
+        assert altered_code(child)[2]
+        for said in (True, False):
+            taken = [attempt("darc stop")]
+            done = debug(tmp_path, None, (), taken, options=["-p", str(child)])
+            assert ("they were taken out" in done.gdb) == said, done.gdb
+        assert not altered_code(child)[2]
+        commands = ["darc start handle --peak >400us", "continue", "darc stop"]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+        assert "has copies" not in done.gdb
         assert running.finish() == 0
 
 
