@@ -1,4 +1,4 @@
-"""The probes that a file offers to debuggers and tracers (SystemTap's ``sys/sdt.h``): instructions
+"""The probes that a file offers to debuggers and tracers, as SystemTap has them: instructions
 without effect, whose places notes tell."""
 
 from __future__ import annotations
