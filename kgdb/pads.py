@@ -189,7 +189,7 @@ class KernelPads(PadBackend):
     def signal(self) -> int | None:
         return None
 
-    def beat(self, tables: AgentMemory) -> None:
+    def look_after(self, tables: AgentMemory) -> None:
         pass
 
     def _rung(self, handler: Callable[[], BellOutcome]) -> Outcome:

@@ -70,7 +70,7 @@ class Control:
     """Advanced at every stop."""
     round = Word()
     """Advanced at every decision: totals start anew."""
-    heartbeat = Word()
+    last_beat = Word()
     """The time-stamp counter at the debugger's last sign of life."""
     resolution = Word()
     seen = Word()

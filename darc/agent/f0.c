@@ -6,7 +6,7 @@ static COLD u64 look_around(control *ctl, u64 now, u64 back, u64 slot)
 {
     u64 next = now + ctl->patience;
     int is_late = (long)(now - ctl->deadline) >= 0;
-    if ((long)(now - ctl->heartbeat) > (long)ctl->patience && !debugger_lives(ctl, now)) {
+    if ((long)(now - ctl->last_beat) > (long)ctl->patience && !debugger_lives(ctl, now)) {
         ((struct darc_live *)ctl->live)->enabled = 0;
         return 0;
     }

@@ -63,7 +63,7 @@ _MOST = {
     ControlField.LOOPS: 1,
     ControlField.RESOLUTION: 8,
     ControlField.EPOCH: 1 << 62,
-    ControlField.HEARTBEAT: 1 << 62,
+    ControlField.LAST_BEAT: 1 << 62,
     ControlField.ROUND: 1 << 62,
     ControlField.RECORD_COUNT: 1 << 62,
 }
@@ -133,7 +133,7 @@ class AgentMemory(Control):
     def beat(self, now: int, wake: int, deadline: int) -> None:
         """The debugger lives at ``now`` (TSC). The agent is to look whether it still does after
         ``wake``, and to ring after ``deadline`` in any case."""
-        self._write(self.field(ControlField.HEARTBEAT)[0], struct.pack("<3Q", now, deadline, wake))
+        self._write(self.field(ControlField.LAST_BEAT)[0], struct.pack("<3Q", now, deadline, wake))
 
     @property
     def doorbell(self) -> int:

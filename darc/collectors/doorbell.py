@@ -98,13 +98,10 @@ class Doorbell(Summons):
             return BellOutcome(outcome)
         return BellOutcome(outcome, back, slot)
 
-    def give_sign(self) -> None:
-        """One of life, whoever gives it. Any thread."""
-        self._backend.give_sign(self._tables, self._listener.seconds_left)
-
     def beat(self) -> None:
-        """And once a second a look at what may have changed."""
-        self.give_sign()
+        self._backend.beat(self._tables, self._listener.seconds_left)
+
+    def look_after(self) -> None:
         now = time.monotonic()
         if now - self._cared < _CARE_SECONDS:
             return
@@ -116,4 +113,4 @@ class Doorbell(Summons):
         self._handlers.announce(tables)
         tables.contexts.free_ended(self._backend.living)
         self._is_lost = self._backend.bell_is_lost
-        self._backend.beat(tables)
+        self._backend.look_after(tables)

@@ -320,7 +320,7 @@ class PadCollector(Collector):
         if self._alive:
             if answer.outcome is Outcome.CONTINUE:
                 self._settling.goes_on(self.tables)
-            doorbell.give_sign()  # as the monitor may not get to run while the program does
+            doorbell.beat()  # as the monitor may not get to run while the program does
             doorbell.answered()
         return answer
 

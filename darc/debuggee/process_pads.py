@@ -188,7 +188,7 @@ class ProcessPads(PadBackend):
     def disarm_bell(self) -> None:
         self._target.bell.disarm()
 
-    def give_sign(self, tables: AgentMemory, seconds_left: float | None) -> None:
+    def beat(self, tables: AgentMemory, seconds_left: float | None) -> None:
         never, hz = tables.blob.constants.NEVER, clock.tsc_hz()
         now = clock.tsc_now()
         deadline = never
@@ -196,7 +196,7 @@ class ProcessPads(PadBackend):
             deadline = min(never, now + int((max(seconds_left, 0) * 1.0005 + 0.02) * hz))
         tables.beat(now, min(deadline, now + int(_PATIENCE_SECONDS * hz)), deadline)
 
-    def beat(self, tables: AgentMemory) -> None:
+    def look_after(self, tables: AgentMemory) -> None:
         """In a seccomp sandbox the agent makes no system calls; the monitor rings for it."""
         if procfs.in_sandbox(self._pid):
             tables.set(no_calls=1, bell_signal=0)

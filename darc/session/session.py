@@ -248,12 +248,14 @@ class Session:
         return self._collecting.alive
 
     def beat(self) -> None:
-        """A sign of life to the probes, several times a second. Any thread."""
+        """A sign of life to the probes, several times a second, and what is to be looked after as
+        they are in. Any thread."""
         if self.alive:
             self._switches.drain()
             if (why := self.collector.damage()) is not None:
                 raise TargetError(why)
             self.collector.summons.beat()
+            self.collector.summons.look_after()
 
     # ---------------------------------------------------------------- decisions
 

@@ -505,7 +505,7 @@ class _Running:
             tail_inner=setting.tail_inner,
             loops=int(setting.by_longest),
             bell_signal=setting.signal,
-            heartbeat=0,
+            last_beat=0,
             fresh=1 << 62,
             process=os.getpid(),
             only_thread=only,
@@ -553,7 +553,7 @@ class _Running:
             self._forget()
             tables.set(round=tables.round + 1, seen=0, bell=0)
         elif what == DEAD:
-            tables.set(heartbeat=0, fresh=0, debugger=0, patience=0, wake=0)
+            tables.set(last_beat=0, fresh=0, debugger=0, patience=0, wake=0)
         elif what == LEAVE:
             self._leave()
 

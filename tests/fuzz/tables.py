@@ -101,7 +101,7 @@ def trial(chance: random.Random) -> None:
         tables.sites.patched,
         lambda: tables.sites.learned(1),
         lambda: tables.sites.overflow(1),
-        lambda: tables.set(heartbeat=tables.heartbeat + 1),
+        lambda: tables.set(last_beat=tables.last_beat + 1),
         lambda: tables.reset(1),
         lambda: restore_stacks(program, tables, lambda word: word // 3 or None),
         lambda: clean_up(

@@ -44,7 +44,7 @@ class Backend:
     def change_bell(self, tables: AgentMemory) -> None:
         pass
 
-    def give_sign(self, tables: AgentMemory, seconds_left: float | None) -> None:
+    def beat(self, tables: AgentMemory, seconds_left: float | None) -> None:
         pass
 
     def lead_home(self, foothold: object) -> None:
