@@ -237,7 +237,7 @@ class GdbBell(Bell):
 
     def _interrupted(self) -> Outcome:
         gdb.write("\nProgram received signal SIGINT, Interrupt.\n")
-        self._callbacks.stands()
+        self._callbacks.hold_still()
         return Outcome.STOP
 
     @any_thread

@@ -35,15 +35,16 @@ class Callbacks:
     """Whether gdb was told to end, and waits until darc's command is over. Any thread."""
     stand_by: Callable[[], None] = lambda: None
     """darc is loaded, and hears from now on that gdb is told to end."""
-    stands: Callable[[], None] = lambda: None
+    hold_still: Callable[[], None] = lambda: None
     """gdb believes that what it is connected to stands still: it is to, and the user hears of it
     where it did not."""
     undisturbed: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     """gdb is not to leave while a command of darc's is at work."""
 
     def stand_by_itself(self, how: Callable[[], None]) -> None:
-        """:attr:`stands` is done so, as gdb is connected to a machine that may go on without it."""
-        self.stands = how
+        """:attr:`hold_still` is done so, as gdb is connected to a machine that may go on without
+        it."""
+        self.hold_still = how
 
     def guarded(self, function: Callable[[], None]) -> None:
         """Runs something on behalf of an event, where nobody would see its exception."""

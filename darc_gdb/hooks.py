@@ -130,7 +130,7 @@ class _ContinueHook(gdb.Command):
         try:
             backend.TARGET.handlers.continues()
             with ctrlc.waits(), backend.TARGET.memory.unnoticed():
-                backend.TARGET.callbacks.stands()
+                backend.TARGET.callbacks.hold_still()
                 backend.TARGET.callbacks.goes_on()
         except Exception as error:
             raise gdb_error(self._app, error) from None

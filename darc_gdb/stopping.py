@@ -60,7 +60,7 @@ class Stopping:
 
     def _take_stop(self, event: gdb.StopEvent) -> None:
         target = self._target
-        target.handlers.stopped(event)
+        target.handlers.stands(event)
         if target.handlers.take_stop(event) is Outcome.CONTINUE:
             return
         try:

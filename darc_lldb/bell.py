@@ -55,7 +55,7 @@ class LldbBell(Bell):
         return frozenset(n for n, before in self._signals.items() if before.stop)
 
     def arm(self, signal: int, handler: Callable[[], Outcome]) -> None:
-        process = self._inferior.stopped()
+        process = self._inferior.stopped_process()
         self._take_back(may_ask=True)
         self.pass_again(process)
         self._before.change(self._number, signal)

@@ -159,8 +159,8 @@ class _Before:
         # still for darc alone.
         app, inferior = self._app, self._inferior
         with inferior.lock:
-            state, goes_on = inferior.state, self._leaving.goes_on
-            runs = state is State.RUNNING or (state is State.STOPPED and goes_on)
+            state, goes = inferior.state, self._leaving.goes_by_lldb
+            runs = state is State.RUNNING or (state is State.STOPPED and goes)
             if not (runs and self._target.was_prepared):
                 self._guarded(app.observer.on_leave)()
                 return

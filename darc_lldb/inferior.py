@@ -166,7 +166,7 @@ class Inferior:
             return State.NONE
         return State.STOPPED if process.GetState() in _STANDING else State.RUNNING
 
-    def stopped(self) -> lldb.SBProcess:
+    def stopped_process(self) -> lldb.SBProcess:
         """The program. Raises TargetError: there is none that is stopped."""
         if self.state is not State.STOPPED:
             raise TargetError("there is no program that is stopped")

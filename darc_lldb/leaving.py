@@ -27,16 +27,16 @@ class Leaving:
         self._inferior = inferior
         self._guarded = guarded
         self._wanted: Callable[[], None] | None = None
-        self.goes_on = False
+        self.goes_by_lldb = False
         """Whether lldb lets the program go on, or is about to, without darc's lock."""
 
     def stands(self) -> None:
         """The program stands still, and lldb leaves it so as long as darc does."""
-        self.goes_on = False
+        self.goes_by_lldb = False
 
     def lets_go_on(self) -> None:
         """lldb is about to let it go on."""
-        self.goes_on = True
+        self.goes_by_lldb = True
 
     @property
     def is_wanted(self) -> bool:
@@ -86,7 +86,7 @@ class Leaving:
             if self._inferior.seems_to_stand():
                 still += 1
                 with self._inferior.lock:
-                    if not self.goes_on or still > _STILL_LOOKS:
+                    if not self.goes_by_lldb or still > _STILL_LOOKS:
                         self._leave_if_stopped()
             else:
                 still = 0

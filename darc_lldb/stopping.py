@@ -101,7 +101,7 @@ class Stopping:
             turn, inferior, lambda error: inferior.callbacks.failed(error), self._follow_up
         )
         self.life = Lifetime(
-            inferior, threads, own, others=self.others, bell=self.bell, stands=self.stands
+            inferior, threads, own, others=self.others, bell=self.bell, hears_stand=self.hears_stand
         )
         self.leaving = Leaving(inferior, self.life.guarded)
         self.own_stops = 0
@@ -323,7 +323,7 @@ class Stopping:
         told = {reason.signal for reason in reasons if reason is not None}
         return bool(told) and told.issubset(signals.INTERRUPTS)
 
-    def stands(self) -> bool:
+    def hears_stand(self) -> bool:
         """The watcher saw the program stand still and no stop hook was called: lldb calls none at
         the user's Ctrl-C. In synchronous mode there is no Ctrl-C, and lldb may not be asked. Of a
         stop that was told meanwhile there is nothing to say: lldb may be about to leave it."""

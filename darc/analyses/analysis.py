@@ -113,7 +113,7 @@ class Analysis(ABC):
 
     # -------------------------------------------------------------------- time
 
-    def stopped(self) -> None:  # noqa: B027
+    def stands(self) -> None:  # noqa: B027
         """The program has stopped, for a decision or for the user. It had when this was made."""
 
     def goes_on(self) -> None:  # noqa: B027

@@ -252,13 +252,13 @@ class Catcher(Analysis):
     def collect(self) -> None:
         pass
 
-    def stopped(self) -> None:
-        self._clock.stopped()
+    def stands(self) -> None:
+        self._clock.stands()
         self._stands = True
 
     def goes_on(self) -> None:
         self._suspect = None  # of a look that the stop came in the middle of
-        self._clock.stopped()  # the debugger has still to let it go on
+        self._clock.stands()  # the debugger has still to let it go on
         self._stands = False
         self._stands_in = self._place = None
 

@@ -79,8 +79,8 @@ class FunctionProfiles(Analysis):
 
     # -------------------------------------------------------------------- time
 
-    def stopped(self) -> None:
-        self._clock.stops()
+    def stands(self) -> None:
+        self._clock.stands()
 
     def goes_on(self) -> None:
         self._making.goes_on()

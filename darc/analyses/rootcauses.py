@@ -60,9 +60,9 @@ class RootCauses(FallsBack, Resumable):
 
     # -------------------------------------------------------------------- time
 
-    def stopped(self) -> None:
-        self._case.clock.stops()
-        self._case.guess_time.stops()
+    def stands(self) -> None:
+        self._case.clock.stands()
+        self._case.guess_time.stands()
 
     def goes_on(self) -> None:
         self._case.choice.is_followed()

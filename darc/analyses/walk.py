@@ -88,8 +88,8 @@ class CallWalk(Analysis):
 
     # -------------------------------------------------------------------- time
 
-    def stopped(self) -> None:
-        self._pace.stopped()
+    def stands(self) -> None:
+        self._pace.stands()
         self._window.ends()
 
     def goes_on(self) -> None:

@@ -707,7 +707,7 @@ def is_relative(instruction: Instruction) -> bool:
     return bool(instruction.is_ip_rel_memory_operand)
 
 
-def goes_on(instruction: Instruction) -> bool:
+def falls_through(instruction: Instruction) -> bool:
     """Whether the one behind it is always executed next."""
     return bool(instruction.flow_control == FlowControl.NEXT)
 

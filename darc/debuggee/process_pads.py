@@ -148,14 +148,16 @@ class ProcessPads(PadBackend):
                 return answered()
 
         def answered() -> Outcome:
-            journal.stands(stopped=True)
+            journal.stands()
             answer = handler()
             if answer.outcome is Outcome.STOP:
                 if answer.back:
                     lead_home(target, foothold, answer.slot)
                 # Where threads are many one may be heard now that had rung for an earlier bell.
                 self.lead_home(foothold)
-            journal.stands(stopped=answer.outcome is Outcome.STOP)
+                journal.stands()
+            else:
+                journal.goes_on()
             return answer.outcome
 
         target.bell.arm(self._signal, decide)

@@ -272,7 +272,7 @@ class Session:
         with self._figures.stop():
             self.background.stands()
             self._switches.stands()
-            self.analysis.stopped()
+            self.analysis.stands()
             try:
                 outcome = self.ways_out.unless_damaged(self._decide, Outcome.STOP)
             except DarcError as error:

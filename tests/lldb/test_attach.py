@@ -84,7 +84,7 @@ from darc_lldb.registry import REGISTRY
 lldb.debugger.SetAsync(True)
 target.catch_up()
 app.observer.before_continue()
-print("told:", target.stopping.stands(), "- probes are out:", app.session.pauses.are_out)
+print("told:", target.stopping.hears_stand(), "- probes are out:", app.session.pauses.are_out)
 lldb.debugger.SetAsync(False)
 """
 """The watcher has seen a stop that was told meanwhile, as it had to wait for its turn: 'continue'

@@ -342,7 +342,7 @@ def run(made: Set, analysis: FunctionProfiles) -> list[float]:
             made.clock.now += 0.001
         made.stopped = True
         begin = made.clock.now
-        analysis.stopped()
+        analysis.stands()
         assert analysis.decide() is Step.GO_ON
         stops.append(made.clock.now - begin)
     analysis.goes_on()

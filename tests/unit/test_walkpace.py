@@ -28,7 +28,7 @@ class Program:
     def look(self) -> None:
         while not self.pace.may_look:
             self.now += 0.001
-        self.pace.stopped()
+        self.pace.stands()
         self.pace.decides()
         self.now += self.takes
         self.stood += self.takes
@@ -79,11 +79,11 @@ def test_stops_for_the_user_are_none_of_the_walks() -> None:
     program.now += 10
     pace.goes_on()
     assert pace.runs_at_least < 0.1
-    pace.stopped()
+    pace.stands()
     program.now += 60
     pace.goes_on()
     assert pace.runs_at_least < 0.1
-    pace.stopped()
+    pace.stands()
     pace.decides()
     program.now += 0.1
     pace.goes_on()
@@ -147,7 +147,7 @@ def test_a_walk_stops_the_program_as_rarely_as_its_stops_are_long(
         while walking.urgent is None:
             assert now[0] < begun + 60
             now[0] += walking.look() / 8
-        walking.stopped()
+        walking.stands()
         now[0] += 0.14
         stood += 0.14
         looks += 1
@@ -193,7 +193,7 @@ def test_a_thread_whose_stack_is_cut_is_looked_at_again(
         walking = walk.CallWalk(_subject(world, collector), seconds=2.0)
         while not walking.finished and not collector.levels:
             walking.goes_on()
-            walking.stopped()
+            walking.stands()
             walking.decide()
         return walking
 
