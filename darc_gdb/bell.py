@@ -11,7 +11,7 @@ import gdb
 from darc.debuggee import bell, procfs
 from darc.debuggee.passedon import PassedOn
 from darc.model.errors import TargetError
-from darc.target.bell import Bell, answer
+from darc.target.bell import Bell, reply
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_gdb import later, printed
@@ -100,7 +100,7 @@ class GdbBell(Bell):
         """Whether a stop for a signal is one at which the handler is to decide: some gdb tell of a
         catchpoint so."""
         names = {signal.Signals(number).name for number in self._caught}
-        return self._deciding.owes(self.answer) and event.stop_signal in names
+        return self._deciding.owes(self.reply) and event.stop_signal in names
 
     @translated
     def arm(self, number: int, handler: Callable[[], Outcome]) -> None:
@@ -285,12 +285,12 @@ class GdbBell(Bell):
             return False
         self._deciding.stopped_for_darc()
         if not self._deciding.all_stop:
-            return self._deciding.owe(self.answer)
+            return self._deciding.owe(self.reply)
         self._threads.moved()
         with self._deciding.undisturbed():
-            return self._deciding.stays(self.answer())
+            return self._deciding.stays(self.reply())
 
-    def answer(self) -> Outcome:
+    def reply(self) -> Outcome:
         """What the handler decides."""
         if self._handler is None:
             return Outcome.CONTINUE
@@ -300,7 +300,7 @@ class GdbBell(Bell):
                 leave()
             return Outcome.CONTINUE
         with self._deciding.undisturbed():
-            return answer(self._handler, follow_up=self._follow_up, failed=self._callbacks.failed)
+            return reply(self._handler, follow_up=self._follow_up, failed=self._callbacks.failed)
 
     def _follow_up(self) -> Outcome:
         """What becomes of the program where another analysis may follow by itself."""

@@ -188,7 +188,7 @@ class Stopping:
     def _react(self, reason: Reason, bell: frozenset[int]) -> Outcome:
         """Does what darc itself stopped for; ``bell`` were its signals then."""
         if reason.signal in bell:
-            return self.bell.answer()
+            return self.bell.reply()
         if reason.signal is not None:
             return self._at_signal(reason.signal, is_armed=bool(bell))
         own, outcomes = self._own, []

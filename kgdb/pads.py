@@ -193,12 +193,12 @@ class KernelPads(PadBackend):
         pass
 
     def _rung(self, handler: Callable[[], BellOutcome]) -> Outcome:
-        answer = handler()
-        if answer.outcome is Outcome.CONTINUE:
+        reply = handler()
+        if reply.outcome is Outcome.CONTINUE:
             return Outcome.CONTINUE
-        if not answer.back:
+        if not reply.back:
             return Outcome.STOP
-        self._stop_in(answer.back, answer.slot)
+        self._stop_in(reply.back, reply.slot)
         return Outcome.CONTINUE
 
     def _stop_in(self, address: int, slot: int) -> None:

@@ -43,7 +43,7 @@ class Doorbell(Summons):
         self._cared = 0.0
         self._is_lost = False
         self._shares_clock = shares_clock
-        self._answered: int | None = None
+        self._replied: int | None = None
         """When the debugger's last look was over, by the counter."""
         self.unheard_cycles = 0
         """For how long the threads that rang have waited until the debugger looked, and from then
@@ -77,18 +77,18 @@ class Doorbell(Summons):
         tables = self._tables
         if self._shares_clock and tables.bell:
             rang = tables.bell_start
-            if self._answered is not None:  # where the thread was led on at once it has no end
-                self.unheard_cycles += max(0, min(tables.bell_end, rang) - self._answered)
+            if self._replied is not None:  # where the thread was led on at once it has no end
+                self.unheard_cycles += max(0, min(tables.bell_end, rang) - self._replied)
             self.unheard_cycles += max(0, clock.tsc_now() - rang)
-        self._answered = None
+        self._replied = None
         self._backend.change_bell(tables)
 
-    def answered(self) -> None:
+    def replied(self) -> None:
         """The debugger has looked, and lets the program go on, or not."""
-        self._answered = clock.tsc_now() if self._shares_clock else None
+        self._replied = clock.tsc_now() if self._shares_clock else None
 
     def decide(self) -> BellOutcome:
-        """The listener's answer; the agent may ring again."""
+        """The listener's reply; the agent may ring again."""
         tables = self._tables
         outcome = self._listener.decide()
         back, slot = tables.bell_return, tables.bell_slot

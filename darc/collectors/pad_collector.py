@@ -316,15 +316,15 @@ class PadCollector(Collector):
             self._losses.count(self.tables)
             self._its.growth.make_more()  # by calls in the program: what is written is not to wait
         with _no_garbage_collection(), self.installer.patcher.together():
-            answer = self._answer()
+            reply = self._reply()
         if self._alive:
-            if answer.outcome is Outcome.CONTINUE:
+            if reply.outcome is Outcome.CONTINUE:
                 self._settling.goes_on(self.tables)
             doorbell.beat()  # as the monitor may not get to run while the program does
-            doorbell.answered()
-        return answer
+            doorbell.replied()
+        return reply
 
-    def _answer(self) -> BellOutcome:
+    def _reply(self) -> BellOutcome:
         tables, listener = self.tables, self._listener
         if tables.exiting:
             listener.exits()

@@ -145,20 +145,20 @@ class ProcessPads(PadBackend):
 
         def decide() -> Outcome:
             with target.companions:
-                return answered()
+                return replied()
 
-        def answered() -> Outcome:
+        def replied() -> Outcome:
             journal.stands()
-            answer = handler()
-            if answer.outcome is Outcome.STOP:
-                if answer.back:
-                    lead_home(target, foothold, answer.slot)
+            reply = handler()
+            if reply.outcome is Outcome.STOP:
+                if reply.back:
+                    lead_home(target, foothold, reply.slot)
                 # Where threads are many one may be heard now that had rung for an earlier bell.
                 self.lead_home(foothold)
                 journal.stands()
             else:
                 journal.goes_on()
-            return answer.outcome
+            return reply.outcome
 
         target.bell.arm(self._signal, decide)
 
