@@ -13,8 +13,8 @@ from darc.app.app import App
 from darc.model.errors import DarcError
 from darc_gdb import ctrlc, printed
 from darc_gdb import target as backend
+from darc_gdb.departure import Departure
 from darc_gdb.failures import complain, gdb_error
-from darc_gdb.leaving import Leaving
 from darc_gdb.stopping import Stopping
 from darc_gdb.target import GdbTarget
 
@@ -27,19 +27,19 @@ def stand_by() -> None:
 def connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     """From now on darc hears of gdb's events, and is asked before gdb's own commands; ``undo`` is
     how it does not any more."""
-    leaving = Leaving(app, target)
-    stopping = Stopping(app, target, leaving.farewell)
-    _set_callbacks(app, target, leaving, stopping)
+    departure = Departure(app, target)
+    stopping = Stopping(app, target, departure.farewell)
+    _set_callbacks(app, target, departure, stopping)
     stop_hook = _StopHook(app, stopping, undo)
     target.callbacks.hears_stops_first = stop_hook.stand_first
-    _hear(target, leaving, stopping, undo)
-    _LeaveHook(app, leaving, undo)
+    _hear(target, departure, stopping, undo)
+    _LeaveHook(app, departure, undo)
     _ContinueHook(app, undo)
     _GoHook(undo)
     _BeginHook(undo)
 
 
-def _set_callbacks(app: App, target: GdbTarget, leaving: Leaving, stopping: Stopping) -> None:
+def _set_callbacks(app: App, target: GdbTarget, departure: Departure, stopping: Stopping) -> None:
     callbacks = target.callbacks
     callbacks.failed = lambda error: complain(app, error)
     callbacks.before_stop = stopping.before_stop
@@ -48,24 +48,24 @@ def _set_callbacks(app: App, target: GdbTarget, leaving: Leaving, stopping: Stop
     callbacks.goes_on = stopping.goes_on
     callbacks.went_on = stopping.went_on
     callbacks.hears_stops_last = stopping.hears_stops_last
-    callbacks.undisturbed = leaving.undisturbed
-    callbacks.is_to_leave = leaving.farewell.is_wanted
-    target.screen.end_by(leaving.farewell.is_wanted)
-    callbacks.stand_by = leaving.farewell.stand_by
+    callbacks.undisturbed = departure.undisturbed
+    callbacks.is_to_leave = departure.farewell.is_wanted
+    target.screen.end_by(departure.farewell.is_wanted)
+    callbacks.stand_by = departure.farewell.stand_by
 
 
 def _hear(
-    target: GdbTarget, leaving: Leaving, stopping: Stopping, undo: contextlib.ExitStack
+    target: GdbTarget, departure: Departure, stopping: Stopping, undo: contextlib.ExitStack
 ) -> None:
     gdb.events.before_prompt.connect(stopping.before_prompt)
     undo.callback(gdb.events.before_prompt.disconnect, stopping.before_prompt)
     handlers: Iterable[tuple[Any, Callable[..., None]]] = (
         (gdb.events.stop, stopping.on_stop),
-        (gdb.events.exited, leaving.on_exit),
+        (gdb.events.exited, departure.on_exit),
         (gdb.events.cont, stopping.on_continue),
-        (gdb.events.new_inferior, leaving.on_new_inferior),
+        (gdb.events.new_inferior, departure.on_new_inferior),
         (gdb.events.before_prompt, stopping.at_prompt),
-        (gdb.events.gdb_exiting, leaving.on_exiting),
+        (gdb.events.gdb_exiting, departure.on_exiting),
         *target.handlers.all(),
     )
     for registry, handler in handlers:
@@ -77,10 +77,10 @@ def _hear(
 class _LeaveHook(gdb.Command):
     """Called by gdb before the program is let go or killed: takes darc's probes out of it."""
 
-    def __init__(self, app: App, leaving: Leaving, undo: contextlib.ExitStack) -> None:
+    def __init__(self, app: App, departure: Departure, undo: contextlib.ExitStack) -> None:
         super().__init__("maintenance darc-leave", gdb.COMMAND_MAINTENANCE)
         self._app = app
-        self._leaving = leaving
+        self._departure = departure
         self._is_told = False
         for command in ("detach", "disconnect"):
             _hook(command, "maintenance darc-leave", undo)
@@ -90,16 +90,16 @@ class _LeaveHook(gdb.Command):
     def invoke(self, argument: str, from_tty: bool) -> None:
         with ctrlc.waits():  # what was to be taken out half way would stay in
             if argument == "kill":
-                self._leaving.on_kill()
+                self._departure.on_kill()
             elif argument == "quit":  # gdb tells when it does: the user may not want to, after all
                 self._check_once()
             else:
                 self._check()
-                self._leaving.on_leave()
+                self._departure.on_leave()
 
     def _check(self, also: str = "") -> None:
         try:
-            self._leaving.check()
+            self._departure.check()
         except DarcError as error:
             raise gdb_error(self._app, error, also) from None
 

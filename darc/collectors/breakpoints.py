@@ -131,7 +131,7 @@ class BreakpointCollector(Collector):
 
     def install(self, code: FunctionCode, needed: int) -> list[str]:
         self._debuggee.check_supported()
-        self._reactions.watch(self._debuggee.watch(self._parameters))
+        self._reactions.count_where(self._debuggee.counts_in(self._parameters))
         self._debuggee.begin()
         self._pid = self._target.pid
         self._entry = code.entry

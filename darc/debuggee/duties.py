@@ -232,8 +232,8 @@ class TakesBreakpoints(ABC):
         return None
 
     @abstractmethod
-    def watch(self, parameters: Parameters) -> Callable[[int], bool]:
-        """Tells of a thread that has come to f0, at a breakpoint, whether its call counts.
+    def counts_in(self, parameters: Parameters) -> Callable[[int], bool]:
+        """What tells of a thread that has come to f0, at a breakpoint, whether its call counts.
 
         Raises:
             NotFoundError: there is no such thread or task.

@@ -158,7 +158,7 @@ def with_app(
     result: lldb.SBCommandReturnObject,
     namespace: dict[str, object],
 ) -> None:
-    from darc_lldb.registry import REGISTRY
+    from darc_lldb.debuggers import DEBUGGERS
 
     def execute(command: str) -> None:
         own = lldb.SBCommandReturnObject()
@@ -169,7 +169,7 @@ def with_app(
     thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
     exec(
         script,
-        {"app": REGISTRY[debugger.GetID()].app, "execute": execute, "tid": thread.GetThreadID()},
+        {"app": DEBUGGERS[debugger.GetID()].app, "execute": execute, "tid": thread.GetThreadID()},
     )
 
 
@@ -200,9 +200,9 @@ def interrupt_at(
     result: lldb.SBCommandReturnObject,
     namespace: dict[str, object],
 ) -> None:
-    from darc_lldb.registry import REGISTRY
+    from darc_lldb.debuggers import DEBUGGERS
 
-    app = REGISTRY[debugger.GetID()].app
+    app = DEBUGGERS[debugger.GetID()].app
     wanted = int(argument)
     done = threading.Event()
 

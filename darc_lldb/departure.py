@@ -20,7 +20,7 @@ _PATIENCE_SECONDS = 15.0
 """Longer than it takes to take probes out."""
 
 
-class Leaving:
+class Departure:
     """Of ``inferior``. ``guarded`` runs what is given, and tells its errors."""
 
     def __init__(self, inferior: Inferior, guarded: Callable[[Callable[[], None]], None]) -> None:

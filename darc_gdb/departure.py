@@ -14,7 +14,7 @@ from darc_gdb.farewell import Farewell
 from darc_gdb.target import GdbTarget
 
 
-class Leaving:
+class Departure:
     """Of ``target``'s program."""
 
     def __init__(self, app: App, target: GdbTarget) -> None:
