@@ -16,7 +16,7 @@ from darc.code.architecture import FunctionCode
 from darc.code.program import Program
 from darc.collectors.ahead import Ahead
 from darc.collectors.callees import Callees
-from darc.collectors.collector import Assignment, Collector, Remains
+from darc.collectors.collector import Collector, CollectorBrief, Remains
 from darc.collectors.doorbell import Doorbell
 from darc.collectors.faulthandlers import FaultHandlers
 from darc.collectors.footing import Footing
@@ -81,13 +81,13 @@ class PadCollector(Collector):
     def risk(debuggee: Debuggee) -> str | None:
         return NO_PADS if debuggee.pads is None else debuggee.pads.risk()
 
-    def __init__(self, assignment: Assignment) -> None:
-        super().__init__(assignment)
-        backend = assignment.debuggee.pads
+    def __init__(self, brief: CollectorBrief) -> None:
+        super().__init__(brief)
+        backend = brief.debuggee.pads
         if backend is None:
             raise PadsImpossibleError(NO_PADS)
         self._backend = backend
-        self._footing = Footing(self._debuggee, backend, assignment.remains, self._note)
+        self._footing = Footing(self._debuggee, backend, brief.remains, self._note)
         self._losses = Losses(self._loss_texts)
         self._handlers = FaultHandlers(self._program, self._backend, self._note)
         keeps = self._measures_over_stops and self._debuggee.shares_clock

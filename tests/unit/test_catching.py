@@ -80,12 +80,12 @@ class Late:
             hz=HZ,
         )
         self.asked: list[str] = []
-        subject = SimpleNamespace(
+        brief = SimpleNamespace(
             **dict.fromkeys(("parameters", "root", "spec", "program", "note")),
             collector=SimpleNamespace(counting=made, ops=made, open_calls=self.calls),
             switches=SimpleNamespace(begin=lambda: None, off=lambda *_: self.off),
         )
-        self.analysis = Catcher(cast(Any, subject), seconds=10.0)
+        self.analysis = Catcher(cast(Any, brief), seconds=10.0)
         self.analysis.goes_on()
         self.analysis.look()
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 
 from darc.analyses import setmaking
-from darc.analyses.analysis import Step, Subject
+from darc.analyses.analysis import AnalysisBrief, Step
 from darc.analyses.functionset import FunctionProfiles
 from darc.analyses.why import SuspectProfiles
 from darc.app import progress
@@ -318,7 +318,7 @@ def analysis_of(made: Set, kind: type[FunctionProfiles], **how: Any) -> Function
     program = cast("Program", None)
     notes: list[str] = []
     return kind(
-        Subject(
+        AnalysisBrief(
             program=program,
             collector=made,
             root=root,
