@@ -242,7 +242,7 @@ def test_nobody_else(rule: str) -> None:
         ("knows what is tried on it", "fixtures/build.py", "import tests.debugger"),
         ("needs what is not installed", "darc/app/app.py", "from fixtures import build"),
         ("needs what is not installed", "kgdb/image.py", "import tools.commands_page"),
-        ("starts a debugger", "tests/unit/test_app.py", "from tests.debugger import debug"),
+        ("starts a debugger", "tests/unit/app/test_app.py", "from tests.debugger import debug"),
         ("starts a debugger", "tests/system/test_named.py", "import gdb"),
         ("starts a debugger", "fixtures/build.py", "from tests.lldb.runner import run"),
     ],

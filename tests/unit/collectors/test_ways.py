@@ -29,7 +29,7 @@ from darc.model.parameters import Probes
 
 PADS, BREAKPOINTS = WAYS[Probes.PAD], WAYS[Probes.BREAKPOINT]
 WHY = "it forbids code"
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def debuggee(danger: str | None = None) -> Debuggee:

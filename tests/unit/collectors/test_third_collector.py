@@ -21,7 +21,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.timeout(600)  # it copies the tree, and runs two files of tests there
 def test_it_goes_from_start_to_a_root_cause(tree: Path) -> None:
-    tests = ["tests/unit/test_traced.py", "tests/unit/test_ways.py"]
+    tests = [f"tests/unit/collectors/test_{name}.py" for name in ("traced", "ways")]
     run_python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from darc.app import loading
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FOR_ANY_PYTHON = (
     *("darc_gdb/load.py", "darc_lldb/load.py"),
     *("darc/__init__.py", "darc/app/__init__.py", "darc/app/loading.py"),

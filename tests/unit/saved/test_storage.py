@@ -284,7 +284,7 @@ def test_ops_of_another_build_keep_their_calls() -> None:
     assert storage.to_text(read(storage.to_text(again))) == storage.to_text(again)
 
 
-RECORDED = Path(__file__).parents[1] / "recorded/session-4.json"
+RECORDED = Path(__file__).parents[2] / "recorded/session-4.json"
 """As the last darc wrote it that had sentences alone."""
 
 

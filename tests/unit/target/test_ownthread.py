@@ -10,7 +10,7 @@ from pathlib import Path
 from darc.target.ownthread import begin_thread
 from tests.fake_target import FakeTarget
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_no_signal_comes_to_a_thread_of_darcs() -> None:

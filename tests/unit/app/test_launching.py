@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SILENT = "#!/bin/sh\n/bin/sleep 1000 & echo $! > {folder}/begun; wait\n"
 IN_SHORT = """
 import sys
