@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -121,6 +122,17 @@ def test_an_analysis_brings_what_tells_what_it_is_of(user: User) -> None:
     assert session.spec == "what is slow"
     assert user.said.startswith("darc: w is left alone\n")
     assert "w is left alone" in user.app.snapshot().notes
+
+
+def test_a_command_that_has_begun_something_says_that_it_may(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its author hears it at the first try."""
+    start = commands.find_command("start")
+    hidden = dataclasses.replace(start, begins=False, saves="", goes_on=None)
+    monkeypatch.setitem(cast(Any, commands.COMMANDS), "start", hidden)
+    with pytest.raises(AssertionError, match=r"^darc start has begun .* begins=True"):
+        user.start()
 
 
 @pytest.mark.parametrize("own", [None, Way(BreakpointCollector), Way(SetCollector)])

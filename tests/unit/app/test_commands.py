@@ -1,11 +1,14 @@
 import dataclasses
 import importlib
+import inspect
 import json
 import pkgutil
+import re
 import shlex
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -74,6 +77,49 @@ def test_options_of_what_is_none_are_refused() -> None:
 def test_what_can_be_saved_is_begun() -> None:
     with pytest.raises(AssertionError, match="darc start does not begin"):
         dataclasses.replace(commands.COMMANDS["start"], begins=False)
+
+
+def begin_rate(app: Actions, _: Parsed) -> None:
+    app.analyse(Request("rate", "f", app.parameters, RootCauses))
+
+
+def test_a_command_that_begins_and_does_not_say_so_is_told(
+    app: FakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its first test, with what cures it: a debugger would wait for ever."""
+    rate = dataclasses.replace(
+        commands.find_command("stop"), name="rate", parse=parse_function, action=begin_rate
+    )
+    monkeypatch.setitem(cast(Any, commands.COMMANDS), "rate", rate)
+    with pytest.raises(AssertionError, match=r"^darc rate has begun .* begins=True"):
+        commands.run(app, "rate", "f")
+    app.is_busy = False
+    as_it_should = dataclasses.replace(rate, begins=True)
+    monkeypatch.setitem(cast(Any, commands.COMMANDS), "rate", as_it_should)
+    commands.run(app, "rate", "f")
+    assert app.is_busy
+
+
+def test_what_begins_does_more_than_look() -> None:
+    with pytest.raises(AssertionError, match="darc start begins: it does more than look"):
+        dataclasses.replace(commands.COMMANDS["start"], only_looks=True)
+
+
+def told_what_becomes(command: Command) -> bool:
+    """Whether a command says what becomes of the program by it: nothing, unless it begins something
+    or there is more in its action's file than looks."""
+    action = command.action.func if isinstance(command.action, partial) else command.action
+    text = Path(inspect.getfile(action)).read_text()
+    does_more = re.search(r"\.(analyse|stop|follow|set_parameter)\(", text)
+    return command.begins or command.only_looks or does_more is not None
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_a_command_that_only_looks_says_so(name: str) -> None:
+    command = commands.COMMANDS[name]
+    assert told_what_becomes(command), f"darc {name} does nothing to the program: only_looks=True"
+    if command.only_looks:
+        assert not told_what_becomes(dataclasses.replace(command, only_looks=False))
 
 
 def test_options_of_its_own_beside_those_of_a_search(app: FakeApp) -> None:
