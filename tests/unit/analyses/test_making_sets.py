@@ -68,7 +68,7 @@ class Image:
 
 
 @dataclass
-class World:
+class OneFileProgram:
     """A program of one file, which notes whose names it was asked for."""
 
     symbols: list[str]
@@ -90,7 +90,7 @@ class World:
         return self.modules[0]
 
     @property
-    def names(self) -> World:
+    def names(self) -> OneFileProgram:
         return self
 
     def operations(self, _name: str) -> list[int]:
@@ -133,7 +133,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_of_all_functions_only_those_that_are_timed_are_demangled(shown: list[str]) -> None:
-    world = World(SYMBOLS)
+    world = OneFileProgram(SYMBOLS)
     told: list[str] = []
     chosen = world.choose("*", 4, told.append)
     assert shown == []
@@ -150,13 +150,13 @@ def test_of_all_functions_only_those_that_are_timed_are_demangled(shown: list[st
 
 
 def test_those_that_most_call_come_first() -> None:
-    world = World([f"f{n}" for n in range(20)])
+    world = OneFileProgram([f"f{n}" for n in range(20)])
     assert [f.address for f in world.choose("*", 2).functions] == [0x10, 0x20]
     assert next(f.name for f in world.choose("f1?", 20).functions) == "the f10"
 
 
 def test_those_under_way_and_what_they_call_come_before() -> None:
-    world = World([f"f{n}" for n in range(0x40)])
+    world = OneFileProgram([f"f{n}" for n in range(0x40)])
     program, target = cast("Program", world), cast("Target", None)
     found = choose(program, target, parse_patterns(["*"]), None)
     near = most_called(program, found, 4, active=lambda: [0x3F])
@@ -168,7 +168,7 @@ def test_those_under_way_and_what_they_call_come_before() -> None:
 
 def test_a_languages_runtime_comes_last() -> None:
     """Everybody calls it; it is what is asked for where nothing else is."""
-    world = World([f"f{n}" for n in range(0x20)])
+    world = OneFileProgram([f"f{n}" for n in range(0x20)])
     program, target = cast("Program", world), cast("Target", None)
     found = choose(program, target, parse_patterns(["*"]), None)
     of_c = {0x10, 0x20}
@@ -184,14 +184,14 @@ def test_a_languages_runtime_comes_last() -> None:
 
 
 def test_a_pattern_demangles_what_may_have_its_words_alone(shown: list[str]) -> None:
-    world = World([*SYMBOLS, "read_page", "_ZN2ns4PageC1Ev"])
+    world = OneFileProgram([*SYMBOLS, "read_page", "_ZN2ns4PageC1Ev"])
     with pytest.raises(Exception, match="no function is called"):
         world.choose("Page::*", 10)
     assert shown == ["_ZN2ns4PageC1Ev"]
 
 
 def test_a_pattern_that_means_nothing_is_told_and_the_others_go_on() -> None:
-    world = World(["ks_read", "ks_write"])
+    world = OneFileProgram(["ks_read", "ks_write"])
 
     def of(text: str) -> Chosen:
         program, target = cast("Program", world), cast("Target", None)

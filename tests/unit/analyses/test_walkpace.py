@@ -16,7 +16,7 @@ from darc.model.walk import Walk
 from tests.unit.callees import Make, World
 
 
-class Program:
+class OftenStopped:
     """One that is stopped as soon as that may be, for so many seconds each time."""
 
     def __init__(self, takes: float) -> None:
@@ -38,7 +38,7 @@ class Program:
 
 @pytest.mark.parametrize("takes", [0.004, 0.14, 2.0])
 def test_the_program_stands_for_a_tenth_of_the_time_at_most(takes: float) -> None:
-    program = Program(takes)
+    program = OftenStopped(takes)
     for _ in range(200):
         program.look()
     assert program.stood <= 0.11 * program.now
@@ -46,14 +46,14 @@ def test_the_program_stands_for_a_tenth_of_the_time_at_most(takes: float) -> Non
 
 @pytest.mark.parametrize("takes", [0.0005, 0.004, 0.008])
 def test_behind_short_stops_it_stands_for_a_fiftieth(takes: float) -> None:
-    program = Program(takes)
+    program = OftenStopped(takes)
     for _ in range(200):
         program.look()
     assert program.stood <= 0.022 * program.now
 
 
 def test_where_stops_are_short_there_are_many_looks_soon() -> None:
-    program = Program(0.001)
+    program = OftenStopped(0.001)
     for _ in range(10):
         program.look()
     assert program.now < 1
@@ -62,7 +62,7 @@ def test_where_stops_are_short_there_are_many_looks_soon() -> None:
 
 def test_where_stops_are_long_there_are_fewer_looks() -> None:
     """But some: each look sees all threads."""
-    program = Program(0.14)
+    program = OftenStopped(0.14)
     program.look()
     assert program.pace.looks(2.0, 1) == program.pace.looks(0.1, 1) == 4
     assert program.pace.looks(2.0, 300) == 2
@@ -74,7 +74,7 @@ def test_where_stops_are_long_there_are_fewer_looks() -> None:
 def test_stops_for_the_user_are_none_of_the_walks() -> None:
     """Nor is the one at which a walk begins: to make its probes takes ten seconds of a very large
     program that may run for twenty."""
-    program = Program(0.002)
+    program = OftenStopped(0.002)
     pace = Pace(lambda: program.now)
     program.now += 10
     pace.goes_on()

@@ -12,7 +12,7 @@ from darc.analyses.walkwindow import WalkWindow
 from tests.unit.movedtime import MovedTime
 
 
-class World:
+class TimedWindow:
     """A window of two seconds, and what it goes by."""
 
     def __init__(self, clock: MovedTime) -> None:
@@ -27,13 +27,13 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
+def world(monkeypatch: pytest.MonkeyPatch) -> TimedWindow:
     clock = MovedTime()
     monkeypatch.setattr(walkwindow, "time", clock)
-    return World(clock)
+    return TimedWindow(clock)
 
 
-def test_it_lasts_from_when_the_program_goes_on_until_it_stops(world: World) -> None:
+def test_it_lasts_from_when_the_program_goes_on_until_it_stops(world: TimedWindow) -> None:
     window = world.window
     assert (window.is_open, window.seconds_left) == (False, 2.0)
     world.passes(5)
@@ -48,14 +48,14 @@ def test_it_lasts_from_when_the_program_goes_on_until_it_stops(world: World) -> 
     assert window.took == 2.0
 
 
-def test_one_that_a_stop_of_the_users_has_cut_tells_nothing(world: World) -> None:
+def test_one_that_a_stop_of_the_users_has_cut_tells_nothing(world: TimedWindow) -> None:
     world.window.begins(times_calls=True)
     world.passes(1.7)
     world.window.ends()
     assert not world.window.was_long_enough
 
 
-def test_where_stops_take_long_it_is_longer(world: World) -> None:
+def test_where_stops_take_long_it_is_longer(world: TimedWindow) -> None:
     world.pace.runs_at_least = 9.0
     world.window.begins(times_calls=True)
     assert world.window.seconds_left == 9.0
@@ -64,12 +64,12 @@ def test_where_stops_take_long_it_is_longer(world: World) -> None:
     assert not world.window.was_long_enough
 
 
-def test_without_calls_that_are_timed_it_is_short(world: World) -> None:
+def test_without_calls_that_are_timed_it_is_short(world: TimedWindow) -> None:
     world.window.begins(times_calls=False)
     assert world.window.seconds_left == pytest.approx(0.2)
 
 
-def test_those_that_told_something_are_counted(world: World) -> None:
+def test_those_that_told_something_are_counted(world: TimedWindow) -> None:
     for seconds in (2, 3, 2.5):
         world.window.begins(times_calls=True)
         world.passes(seconds)

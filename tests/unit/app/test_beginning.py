@@ -21,7 +21,7 @@ from darc.target.target import State
 REQUEST = Request("walk", "main", Parameters(), RootCauses, replaces_finished=True)
 
 
-class World:
+class BegunBefore:
     """A program that stands, and perhaps a session in it."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class World:
 
 
 def test_one_that_has_found_all_makes_room() -> None:
-    world = World()
+    world = BegunBefore()
     world.beginning.make_room(REQUEST)
     session = world.has(finished=True)
     world.beginning.make_room(REQUEST)
@@ -76,7 +76,7 @@ def test_one_that_has_found_all_makes_room() -> None:
 @pytest.mark.parametrize("finished", [False, True])
 def test_one_that_has_not_stands_in_the_way(finished: bool) -> None:
     """Nor does one that has, for a request that does not take its place."""
-    world = World()
+    world = BegunBefore()
     world.has(finished=finished)
     request = Request("start", "f", Parameters(), RootCauses) if finished else REQUEST
     with pytest.raises(UsageError, match=r"^handle is being analysed: 'darc stop' before 'darc "):
@@ -87,7 +87,7 @@ def test_one_that_has_not_stands_in_the_way(finished: bool) -> None:
 
 
 def test_who_types_the_same_again_hears_what_comes_next() -> None:
-    world = World()
+    world = BegunBefore()
     world.has(finished=False, begun_by="catch", next_one="the next late call")
     with pytest.raises(
         UsageError, match="analysed: 'continue' goes on to the next late call, 'dar"
@@ -98,14 +98,14 @@ def test_who_types_the_same_again_hears_what_comes_next() -> None:
 
 
 def test_a_program_that_runs_has_no_room() -> None:
-    world = World()
+    world = BegunBefore()
     world.target.state = State.RUNNING
     with pytest.raises(UsageError, match="the program runs: interrupt it"):
         world.beginning.make_room(REQUEST)
 
 
 def test_where_stops_are_seen_none_begins_that_is_not_to_be() -> None:
-    world = World()
+    world = BegunBefore()
     world.target.stops_unseen = False
     world.beginning.make_room(REQUEST)
     unseen = Request("why", "main", Parameters(), RootCauses, stops_unseen=True)

@@ -116,7 +116,7 @@ class App:
         self.said.append(text)
 
 
-class World:
+class WaitingUser:
     def __init__(self) -> None:
         self.target = FakeTarget()
         self.target.process = 7
@@ -145,14 +145,14 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    world = World()
+def world(monkeypatch: pytest.MonkeyPatch) -> WaitingUser:
+    world = WaitingUser()
     monkeypatch.setattr(finding, "find", world.find)
     monkeypatch.setattr(waiting, "Lookup", Copies)
     return world
 
 
-def test_the_analysis_begins_at_the_first_call_behind_a_library(world: World) -> None:
+def test_the_analysis_begins_at_the_first_call_behind_a_library(world: WaitingUser) -> None:
     world.for_library()
     assert world.app.said == [f"darc: {ABSENT}: waits for a library that has it"]
     world.waiting.modules_changed()
@@ -168,7 +168,7 @@ def test_the_analysis_begins_at_the_first_call_behind_a_library(world: World) ->
 
 @pytest.mark.parametrize("found", [ABSENT, ENTRY, UnchosenError("late is chosen", RESOLVER)])
 def test_files_are_looked_at_once_as_long_as_no_other_is_mapped(
-    world: World, found: int | DarcError
+    world: WaitingUser, found: int | DarcError
 ) -> None:
     """The debugger tells of each of a hundred libraries that a program has mapped."""
     world.app.debuggee.maps = b"all of them"
@@ -184,7 +184,7 @@ def test_files_are_looked_at_once_as_long_as_no_other_is_mapped(
     assert world.app.begun == [ENTRY]
 
 
-def test_what_the_debugger_has_read_is_asked_for_each_file(world: World) -> None:
+def test_what_the_debugger_has_read_is_asked_for_each_file(world: WaitingUser) -> None:
     """Of it alone: to look through all files again takes a tenth of a second."""
     world.app.debuggee.maps = b"all of them"
     request = dataclasses.replace(world.request(), function="late.c:late")
@@ -199,7 +199,7 @@ def test_what_the_debugger_has_read_is_asked_for_each_file(world: World) -> None
     assert world.app.begun == [ENTRY]
 
 
-def test_nobody_waits_where_the_user_does_not_want_to(world: World) -> None:
+def test_nobody_waits_where_the_user_does_not_want_to(world: WaitingUser) -> None:
     world.target.screen.pending = False
     with pytest.raises(NotFoundError):
         world.for_library()
@@ -208,7 +208,7 @@ def test_nobody_waits_where_the_user_does_not_want_to(world: World) -> None:
 
 @pytest.mark.parametrize("probes", [Probes.AUTO, Probes.BREAKPOINT])
 def test_a_breakpoint_that_waits_may_be_the_end_of_an_attached_program(
-    world: World, probes: Probes
+    world: WaitingUser, probes: Probes
 ) -> None:
     """It waits only for a user who has asked for breakpoints."""
     world.app.debuggee.danger = "it was attached to"
@@ -221,7 +221,7 @@ def test_a_breakpoint_that_waits_may_be_the_end_of_an_attached_program(
     assert not world.waiting
 
 
-def test_what_is_taken_back_leaves_no_breakpoint(world: World) -> None:
+def test_what_is_taken_back_leaves_no_breakpoint(world: WaitingUser) -> None:
     world.found = ENTRY
     world.for_library()
     world.waiting.modules_changed()
@@ -231,7 +231,7 @@ def test_what_is_taken_back_leaves_no_breakpoint(world: World) -> None:
     assert not world.waiting
 
 
-def test_the_function_is_what_the_program_chooses(world: World) -> None:
+def test_the_function_is_what_the_program_chooses(world: WaitingUser) -> None:
     """An IFUNC: its resolver returns it."""
     error = UnchosenError("late is chosen when it is first called", RESOLVER)
     world.waiting.for_choice(world.request(), world.app.debuggee, error)  # type: ignore[arg-type]
@@ -244,7 +244,7 @@ def test_the_function_is_what_the_program_chooses(world: World) -> None:
     assert world.app.begun == [ENTRY]
 
 
-def test_an_analysis_that_cannot_begin_is_told_and_forgotten(world: World) -> None:
+def test_an_analysis_that_cannot_begin_is_told_and_forgotten(world: WaitingUser) -> None:
     world.found, world.app.refuses = ENTRY, UnsupportedError("cannot time late: it is too short")
     world.for_library()
     world.waiting.modules_changed()
@@ -255,7 +255,7 @@ def test_an_analysis_that_cannot_begin_is_told_and_forgotten(world: World) -> No
     assert world.is_clean
 
 
-def test_what_will_fail_is_told_when_the_program_begins(world: World) -> None:
+def test_what_will_fail_is_told_when_the_program_begins(world: WaitingUser) -> None:
     """Not at its end: everything that is loaded with it is there."""
     world.app.debuggee.begins = BEGIN
     world.app.debuggee.refuses = UnsupportedError("cannot time late: it returns twice")
@@ -270,7 +270,7 @@ def test_what_will_fail_is_told_when_the_program_begins(world: World) -> None:
 
 
 def test_a_name_that_nothing_has_is_told_when_the_program_begins_and_waits_on(
-    world: World,
+    world: WaitingUser,
 ) -> None:
     world.app.debuggee.begins = BEGIN
     world.waiting.for_program(world.request())
@@ -286,7 +286,7 @@ def test_a_name_that_nothing_has_is_told_when_the_program_begins_and_waits_on(
 
 
 def test_a_program_that_was_killed_at_a_stop_is_analysed_again_in_the_next_run(
-    world: World,
+    world: WaitingUser,
 ) -> None:
     world.waiting.for_another(world.request())
     assert not world.waiting
@@ -296,7 +296,7 @@ def test_a_program_that_was_killed_at_a_stop_is_analysed_again_in_the_next_run(
 
 
 def test_a_program_that_is_killed_as_it_begins_has_the_function(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: WaitingUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody had the time to look: it is not said to be missing, and near itself."""
 
@@ -311,7 +311,7 @@ def test_a_program_that_is_killed_as_it_begins_has_the_function(
     assert world.app.said[1:] == ["darc: the program ended before late was called"]
 
 
-def test_a_breakpoint_that_vanishes_is_waited_for_no_more(world: World) -> None:
+def test_a_breakpoint_that_vanishes_is_waited_for_no_more(world: WaitingUser) -> None:
     """The debugger has taken it out of a child that shares the program's memory."""
     debuggee = world.app.debuggee
     debuggee.is_readable_while_it_runs = True
@@ -330,7 +330,7 @@ def test_a_breakpoint_that_vanishes_is_waited_for_no_more(world: World) -> None:
     assert world.is_clean
 
 
-def test_nothing_is_watched_when_nothing_waits(world: World) -> None:
+def test_nothing_is_watched_when_nothing_waits(world: WaitingUser) -> None:
     debuggee = world.app.debuggee
     debuggee.is_readable_while_it_runs = True
     world.found = ENTRY
@@ -342,7 +342,7 @@ def test_nothing_is_watched_when_nothing_waits(world: World) -> None:
     assert threading.active_count() == before - 1
 
 
-def test_what_darc_maps_itself_is_no_file_that_f0_may_be_in(world: World) -> None:
+def test_what_darc_maps_itself_is_no_file_that_f0_may_be_in(world: WaitingUser) -> None:
     """The debugger tells of it in the middle: it would wait for the call once more."""
     world.app.maps_more = world.waiting.modules_changed
     world.found = ENTRY

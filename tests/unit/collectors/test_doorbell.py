@@ -11,7 +11,7 @@ from darc.collectors.doorbell import Doorbell
 from darc.debuggee import clock
 
 
-class Program:
+class RungBell:
     """Its counter, and the agent's words."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, shares_clock: bool = True) -> None:
@@ -45,7 +45,7 @@ class Program:
 
 
 def test_until_it_is_heard_and_until_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = Program(monkeypatch)
+    program = RungBell(monkeypatch)
     program.stop(heard=30, look=500, until_it_goes=7)
     assert program.bell.unheard_cycles == 30  # it is not known yet when it went on
     program.stop(heard=40, look=500, until_it_goes=None)  # led on at once
@@ -55,7 +55,7 @@ def test_until_it_is_heard_and_until_it_goes_on(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_looks_that_nobody_rang_for_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = Program(monkeypatch)
+    program = RungBell(monkeypatch)
     program.stop(heard=30, look=500, until_it_goes=7)
     program.bell.heard()  # the user's stop
     program.bell.answered()
@@ -64,7 +64,7 @@ def test_looks_that_nobody_rang_for_cost_nothing(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_machine_of_its_own_has_its_own_counter(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = Program(monkeypatch, shares_clock=False)
+    program = RungBell(monkeypatch, shares_clock=False)
     for _ in range(2):
         program.stop(heard=30, look=500, until_it_goes=7)
     assert program.bell.unheard_cycles == 0

@@ -15,7 +15,7 @@ FIRST, SECOND, OTHER = 0x1000, 0x1004, 0x2000
 
 
 @dataclass
-class World:
+class HitMachine:
     """A machine on which a hit costs ``before`` its handler and ``after`` it."""
 
     before: int = 70_000
@@ -54,7 +54,7 @@ class World:
 
 
 @dataclass
-class Linux(World):
+class Linux(HitMachine):
     """One that counts what the thread has of its processor. It is busy: each hit waits for one."""
 
     used: int = 0
@@ -87,7 +87,7 @@ class Linux(World):
 @given(st.lists(st.tuples(TIMES, st.integers(0, 10**6)), min_size=1, max_size=10))
 def test_hits_are_taken_out(steps: list[tuple[int, int]]) -> None:
     """However many there are between two instants, and however long their handlers take."""
-    world = World()
+    world = HitMachine()
     clock = world.clock()
     world.calibrate(clock)
     begin = end = world.hit(clock)
@@ -101,7 +101,7 @@ def test_hits_are_taken_out(steps: list[tuple[int, int]]) -> None:
 
 
 def test_waiting_for_a_processor_is_taken_out() -> None:
-    world = World()
+    world = HitMachine()
     clock = world.clock()
     world.calibrate(clock)
     begin = world.hit(clock)
@@ -114,7 +114,7 @@ def test_waiting_for_a_processor_is_taken_out() -> None:
 def test_hits_of_other_threads() -> None:
     """They stop all threads, or only their own."""
     for stops_all in (True, False):
-        world = World()
+        world = HitMachine()
         clock = world.clock(stops_all)
         world.calibrate(clock)
         begin = world.hit(clock)
@@ -124,7 +124,7 @@ def test_hits_of_other_threads() -> None:
 
 
 def test_only_neighbours_tell_the_cost() -> None:
-    world = World()
+    world = HitMachine()
     clock = world.clock()
     for _ in range(100):
         world.hit(clock, at=FIRST)
@@ -139,7 +139,7 @@ def test_only_neighbours_tell_the_cost() -> None:
 
 def test_where_nothing_can_be_measured() -> None:
     """The fast calls bound it: none is faster than nothing."""
-    world = World()
+    world = HitMachine()
     clock = world.clock()
     for latency in [0] * 30 + [10**7] * 70:
         begin = world.hit(clock)
@@ -150,7 +150,7 @@ def test_where_nothing_can_be_measured() -> None:
 
 def test_a_clock_that_stands_still_at_hits() -> None:
     """That of a machine that the debugger stops: what the debugger waits for is nothing to it."""
-    world = World(before=20_000, after=7_000)
+    world = HitMachine(before=20_000, after=7_000)
     clock = HitClock(
         True, own_waits=lambda: {1: world.own}, read=lambda: world.now, stands_still=True
     )
@@ -164,7 +164,7 @@ def test_a_clock_that_stands_still_at_hits() -> None:
 
 
 def test_what_the_debugger_waits_for_within_a_handler_counts_once() -> None:
-    world = World()
+    world = HitMachine()
     clock = world.clock()
     world.calibrate(clock)
     begin = world.hit(clock)

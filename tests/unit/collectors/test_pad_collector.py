@@ -106,7 +106,7 @@ class Installer(SiteRules):
         pass
 
 
-class World:
+class CollectorAtWork:
     """A collector at work, and whom it asks."""
 
     def __init__(self) -> None:
@@ -186,18 +186,18 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> CollectorAtWork:
+    return CollectorAtWork()
 
 
-def test_the_programs_own_signal_is_none_of_darcs(world: World) -> None:
+def test_the_programs_own_signal_is_none_of_darcs(world: CollectorAtWork) -> None:
     epoch = world.tables.epoch
     assert world.collector.on_bell() == BellOutcome()
     assert world.heard == []
     assert world.tables.epoch == epoch, "calls that are under way are measured on"
 
 
-def test_a_stop_is_where_the_thread_that_rang_is_back(world: World) -> None:
+def test_a_stop_is_where_the_thread_that_rang_is_back(world: CollectorAtWork) -> None:
     world.rings()
     epoch = world.tables.epoch
     assert world.collector.on_bell() == BellOutcome(Outcome.STOP, BACK, SLOT)
@@ -206,14 +206,14 @@ def test_a_stop_is_where_the_thread_that_rang_is_back(world: World) -> None:
     assert world.tables.bell == 0, "it may ring again"
 
 
-def test_the_search_goes_on_without_a_stop(world: World) -> None:
+def test_the_search_goes_on_without_a_stop(world: CollectorAtWork) -> None:
     world.outcome = Outcome.CONTINUE
     world.rings()
     assert world.collector.on_bell() == BellOutcome(Outcome.CONTINUE)
     assert world.tables.bell == 0
 
 
-def test_time_is_up_though_nobody_rang(world: World) -> None:
+def test_time_is_up_though_nobody_rang(world: CollectorAtWork) -> None:
     """No thread is known that would come back anywhere: the stop is here."""
     world.due = True
     assert world.collector.on_bell() == BellOutcome(Outcome.STOP)
@@ -221,7 +221,7 @@ def test_time_is_up_though_nobody_rang(world: World) -> None:
 
 
 def test_time_is_up_as_a_thread_asks_for_room(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: CollectorAtWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stands in the agent, where nobody is to see the program stop: not then, but at the next
     knock, whatever that meets."""
@@ -235,7 +235,7 @@ def test_time_is_up_as_a_thread_asks_for_room(
     assert world.collector.on_bell() == BellOutcome(Outcome.STOP)
 
 
-def test_the_last_moment_of_the_program(world: World) -> None:
+def test_the_last_moment_of_the_program(world: CollectorAtWork) -> None:
     world.rings()
     world.tables.set(exiting=1)
     assert world.collector.on_bell() == BellOutcome()
@@ -244,7 +244,7 @@ def test_the_last_moment_of_the_program(world: World) -> None:
 
 @pytest.mark.parametrize("between", [False, True])
 def test_probes_come_back_between_steps_alone(
-    between: bool, world: World, monkeypatch: pytest.MonkeyPatch
+    between: bool, world: CollectorAtWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FakeTarget, "is_between_steps", lambda self: between)
     world.installer.paused = True
@@ -252,21 +252,21 @@ def test_probes_come_back_between_steps_alone(
     assert world.heard == ["before resume"] * between
 
 
-def test_nothing_is_asked_of_what_is_not_there(world: World) -> None:
+def test_nothing_is_asked_of_what_is_not_there(world: CollectorAtWork) -> None:
     world.foothold.gone = "it was unmapped"
     world.rings()
     assert world.collector.on_bell() == BellOutcome(Outcome.STOP)
     assert world.heard == ["vanished: it was unmapped"]
 
 
-def test_tables_that_were_written_over_decide_nothing(world: World) -> None:
+def test_tables_that_were_written_over_decide_nothing(world: CollectorAtWork) -> None:
     world.foothold.damaged = True
     world.rings()
     assert world.collector.on_bell() == BellOutcome(Outcome.STOP)
     assert world.heard == ["damaged"]
 
 
-def test_calls_by_generated_code_are_known_while_it_runs(world: World) -> None:
+def test_calls_by_generated_code_are_known_while_it_runs(world: CollectorAtWork) -> None:
     world.tables.set(lost_foreign=3)
     assert world.collector.generated == 3
     world.collector._losses.count(world.tables)
@@ -284,14 +284,16 @@ def test_pads_that_are_gone_are_told_by_what_can_have_taken_them() -> None:
     assert "the kernel has written over them" in told
 
 
-def test_a_bell_after_the_end_is_nobodys(world: World) -> None:
+def test_a_bell_after_the_end_is_nobodys(world: CollectorAtWork) -> None:
     world.collector._alive = False
     world.rings()
     assert world.collector.on_bell() == BellOutcome()
     assert world.heard == []
 
 
-def removed(world: World, installer: object, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def removed(
+    world: CollectorAtWork, installer: object, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
     """Who is told, in order, as it is taken out with what ``installer`` has put in."""
     told: list[str] = []
     debuggee, backend = world.collector._debuggee, world.collector._backend
@@ -310,14 +312,14 @@ def removed(world: World, installer: object, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_is_in_is_taken_out_before_the_debuggee_is_left(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: CollectorAtWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = removed(world, world.installer, monkeypatch)
     assert told == ["disarm", "patches", "flush", "leave"]
 
 
 def test_what_never_came_in_is_left_without_patches(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: CollectorAtWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.collector._parts = None
     world.collector._is_set_up = False
@@ -325,7 +327,7 @@ def test_what_never_came_in_is_left_without_patches(
 
 
 def test_an_installer_that_cannot_be_asked_is_a_mistake(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: CollectorAtWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not that nothing was put in."""
     nothing = SimpleNamespace(tables=world.tables, patcher=world.installer)
@@ -333,7 +335,7 @@ def test_an_installer_that_cannot_be_asked_is_a_mistake(
         removed(world, nothing, monkeypatch)
 
 
-def test_what_could_not_be_measured_is_counted_once(world: World) -> None:
+def test_what_could_not_be_measured_is_counted_once(world: CollectorAtWork) -> None:
     for number in (2, 3):
         world.tables.set(lost_callers=number)
         world.rings()
@@ -350,7 +352,9 @@ def test_one_call_is_told_as_one(text: str) -> None:
     assert not re.search(r"\b(they|their)\b|calls were", one)
 
 
-def test_more_threads_than_there_is_room_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_threads_than_there_is_room_for(
+    world: CollectorAtWork, monkeypatch: pytest.MonkeyPatch
+) -> None:
     limits = world.tables.blob.constants
     monkeypatch.setattr(ThreadContexts, "held", lambda self: self.room)
     world.tables.set(short_of=limits.SHORT_OF_CONTEXTS)
@@ -360,7 +364,7 @@ def test_more_threads_than_there_is_room_for(world: World, monkeypatch: pytest.M
     assert world.notes == []
 
 
-def test_a_program_that_gives_no_more_room(world: World) -> None:
+def test_a_program_that_gives_no_more_room(world: CollectorAtWork) -> None:
     limits = world.tables.blob.constants
     world.foothold.refuses = "its limit of memory is reached"
     world.collector._its.growth._compacted = float("inf")
@@ -378,7 +382,7 @@ def test_a_program_that_gives_no_more_room(world: World) -> None:
 def test_where_code_is_in_more_pieces_than_there_is_room_for_f0s_own_is_among_those_kept(
     f0: int,
 ) -> None:
-    world, limits = World(), compiled.load().constants
+    world, limits = CollectorAtWork(), compiled.load().constants
     pieces = [range(n << 12, (n << 12) + 256) for n in range(1, limits.MAX_CODE + 51)]
     assert world.tables.set_code(pieces, pieces[f0].start + 7) == 50
     at = world.tables.layout.code
@@ -391,7 +395,7 @@ def test_where_code_is_in_more_pieces_than_there_is_room_for_f0s_own_is_among_th
 
 def test_calls_from_code_that_there_is_no_room_for_are_out_of_reach() -> None:
     """Who reads it is told elsewhere what else could time them."""
-    world, limits = World(), compiled.load().constants
+    world, limits = CollectorAtWork(), compiled.load().constants
     pieces = [range(n << 12, (n << 12) + 256) for n in range(1, limits.MAX_CODE + 51)]
     patchable = SimpleNamespace(ordinary_code=lambda: pieces)
     program, f0 = cast(Any, SimpleNamespace(patchable=patchable)), world.collector._root.function

@@ -29,7 +29,7 @@ class Module:
         return self.start + MODULE_SIZE
 
 
-class Program:
+class ProgramOfModules:
     def module_at(self, address: int) -> Module:
         return Module(address // MODULE_SIZE * MODULE_SIZE)
 
@@ -56,7 +56,10 @@ class Foothold:
 
 def made(functions: list[Function], most: int = 16) -> Counter[int]:
     """How many of the functions share a pool, where there are at most so many."""
-    pools, area = Pools(cast(Any, Program()), cast(Any, Foothold(most))), cast(Any, Based(0))
+    pools, area = (
+        Pools(cast(Any, ProgramOfModules()), cast(Any, Foothold(most))),
+        cast(Any, Based(0)),
+    )
     found = (pools.one_for(area, one.address, functions) for one in functions)
     return Counter(pool.base for pool in found if pool is not None)
 

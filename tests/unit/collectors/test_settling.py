@@ -35,7 +35,7 @@ class Tables:
         self.window = settled - resumed
 
 
-class Program:
+class StoppedThreads:
     """One with so many threads, that runs and stops."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
@@ -59,7 +59,7 @@ class Program:
 
 
 def test_a_longer_stop_has_more_to_be_caught_up_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = Program(monkeypatch, threads=300)
+    program = StoppedThreads(monkeypatch, threads=300)
     assert program.stop(0.1) == pytest.approx(0.2)
     program.run(10)
     assert program.stop(0.2) == pytest.approx(0.4)
@@ -72,17 +72,17 @@ def test_a_longer_stop_has_more_to_be_caught_up_with(monkeypatch: pytest.MonkeyP
 
 
 def test_a_few_threads_are_no_herd(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Program(monkeypatch, threads=1).stop(60) == 0
-    assert Program(monkeypatch, threads=0).stop(60) == 0
-    assert Program(monkeypatch, threads=8).stop(60) == 0
-    assert Program(monkeypatch, threads=12).stop(60) == pytest.approx(0.11)
+    assert StoppedThreads(monkeypatch, threads=1).stop(60) == 0
+    assert StoppedThreads(monkeypatch, threads=0).stop(60) == 0
+    assert StoppedThreads(monkeypatch, threads=8).stop(60) == 0
+    assert StoppedThreads(monkeypatch, threads=12).stop(60) == pytest.approx(0.11)
 
 
 def test_a_program_that_stops_all_the_time_is_measured_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As one with a breakpoint whose commands let it go on: it would never come to what counts."""
-    program = Program(monkeypatch, threads=300)
+    program = StoppedThreads(monkeypatch, threads=300)
     counted = 0.0
     for _ in range(1000):
         window = program.stop(0.05)
@@ -94,7 +94,7 @@ def test_a_program_that_stops_all_the_time_is_measured_all_the_same(
 
 def test_a_stop_has_begun_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bell's stop becomes one for the user."""
-    program = Program(monkeypatch, threads=300)
+    program = StoppedThreads(monkeypatch, threads=300)
     program.settling.stands()
     program.clock.now += int(0.1 * HZ)
     assert program.stop(0.1) == pytest.approx(0.4)

@@ -77,7 +77,7 @@ class Others:
         self.are_free = True
 
 
-class World:
+class ToldLifetime:
     """A lifetime, and who is told of it."""
 
     def __init__(self, lifetime: ModuleType) -> None:
@@ -112,13 +112,13 @@ class World:
 
 
 @pytest.fixture
-def world(lifetime: ModuleType) -> Iterator[World]:
-    made = World(lifetime)
+def world(lifetime: ModuleType) -> Iterator[ToldLifetime]:
+    made = ToldLifetime(lifetime)
     yield made
     made.close()
 
 
-def test_a_process_is_met_once(world: World, pid: int) -> None:
+def test_a_process_is_met_once(world: ToldLifetime, pid: int) -> None:
     world.meet(pid)
     watcher = world.inferior.watcher
     world.meet(pid)
@@ -126,7 +126,7 @@ def test_a_process_is_met_once(world: World, pid: int) -> None:
     assert world.inferior.watcher is watcher
 
 
-def test_one_that_is_elsewhere_or_gone_is_not_met(world: World) -> None:
+def test_one_that_is_elsewhere_or_gone_is_not_met(world: ToldLifetime) -> None:
     with subprocess.Popen(["/bin/true"]) as process:
         pass
     world.meet(process.pid)
@@ -135,7 +135,7 @@ def test_one_that_is_elsewhere_or_gone_is_not_met(world: World) -> None:
     assert (world.inferior.known, world.inferior.watcher) == (None, None)
 
 
-def test_the_one_before_has_ended_when_another_one_is_met(world: World, pid: int) -> None:
+def test_the_one_before_has_ended_when_another_one_is_met(world: ToldLifetime, pid: int) -> None:
     with subprocess.Popen(["/bin/true"]) as process:
         pass
     world.inferior.known = process.pid
@@ -144,7 +144,7 @@ def test_the_one_before_has_ended_when_another_one_is_met(world: World, pid: int
     assert (world.inferior.known, world.others.are_free) == (pid, True)
 
 
-def test_one_that_lives_is_lost_and_that_is_told_once(world: World, pid: int) -> None:
+def test_one_that_lives_is_lost_and_that_is_told_once(world: ToldLifetime, pid: int) -> None:
     world.inferior.known = pid
     world.life.ended(pid + 1)
     assert not world.told
@@ -153,7 +153,9 @@ def test_one_that_lives_is_lost_and_that_is_told_once(world: World, pid: int) ->
     assert world.told == ["places", ("lost", pid, None), "bell"]
 
 
-def test_what_fails_in_a_process_that_nobody_traces_is_its_loss(world: World, pid: int) -> None:
+def test_what_fails_in_a_process_that_nobody_traces_is_its_loss(
+    world: ToldLifetime, pid: int
+) -> None:
     def fails(error: Exception) -> Callable[[], None]:
         def function() -> None:
             raise error
@@ -168,7 +170,7 @@ def test_what_fails_in_a_process_that_nobody_traces_is_its_loss(world: World, pi
     assert ("lost", pid, None) in world.told
 
 
-def test_files_that_are_new_are_told_of(world: World) -> None:
+def test_files_that_are_new_are_told_of(world: ToldLifetime) -> None:
     """And what fails then lets the program go on."""
     assert world.life.modules_changed() is Outcome.CONTINUE
     world.life.tell_of_modules(lambda: Outcome.STOP)
@@ -184,14 +186,14 @@ def test_files_that_are_new_are_told_of(world: World) -> None:
     assert world.told[1:] == ["threads", "a mistake"]
 
 
-def test_what_the_watcher_sees_is_told_without_asking_lldb(world: World) -> None:
+def test_what_the_watcher_sees_is_told_without_asking_lldb(world: ToldLifetime) -> None:
     world.life.resumed()
     assert (world.inferior.asks, world.told) == ([False], ["went on"])
     assert world.life.stands()
 
 
 def test_who_lets_a_program_go_whose_first_thread_has_ended(
-    world: World, lifetime: Any, monkeypatch: pytest.MonkeyPatch, pid: int
+    world: ToldLifetime, lifetime: Any, monkeypatch: pytest.MonkeyPatch, pid: int
 ) -> None:
     """Not where lldb tells of the others; and why is told where the program is lost."""
     released = []

@@ -9,32 +9,11 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
-from darc.code.frame_rule import WORD_SIZE, FrameRule
-from darc.code.processor import STACK_POINTER
 from darc.debuggee.frameholes import LARGEST, FrameHoles
 from darc.debuggee.procfs import MemoryFile
+from tests.unit.framed import FramedProgram
 
 WAIT, WORK, LANDING = 0x1000, 0x2000, 0x9000
-
-
-class Program:
-    """Has code at some places, with frames of so many bytes up to the return address."""
-
-    def __init__(self, frames: Mapping[int, int]) -> None:
-        self._frames = frames
-        self.outlines = SimpleNamespace(
-            frame_rule=self._rule, kept_frame_pointer=lambda address: None
-        )
-
-    def module_at(self, address: int) -> object:
-        return self._of(address) is not None or None
-
-    def _of(self, address: int) -> int | None:
-        return next((size for at, size in self._frames.items() if 0 <= address - at < 0x100), None)
-
-    def _rule(self, address: int) -> FrameRule | None:
-        size = self._of(address)
-        return None if size is None else FrameRule(STACK_POINTER, size + WORD_SIZE)
 
 
 def holes(frames: Mapping[int, int], words: Mapping[int, int]) -> list[range]:
@@ -45,7 +24,7 @@ def holes(frames: Mapping[int, int], words: Mapping[int, int]) -> list[range]:
     landing = SimpleNamespace(own=lambda word: WORK + 0x10 if word == LANDING else None)
     base = ctypes.addressof(stack)
     with MemoryFile(os.getpid()) as memory:
-        known = FrameHoles(cast(Any, Program(frames)), memory, [cast(Any, landing)])
+        known = FrameHoles(cast(Any, FramedProgram(frames)), memory, [cast(Any, landing)])
         return [range(r.start - base, r.stop - base) for r in known.of(WAIT, base, 0)]
 
 

@@ -14,7 +14,7 @@ from darc.debuggee.switch_history import Growth, Interval, Queued
 PID, DEBUGGER = 7, 99
 
 
-class World:
+class HinderedProcess:
     """A process that begins at 1000 ns, as it stands; each look at the clock takes 10 ns."""
 
     def __init__(self) -> None:
@@ -31,15 +31,15 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    made = World()
+def world(monkeypatch: pytest.MonkeyPatch) -> HinderedProcess:
+    made = HinderedProcess()
     monkeypatch.setattr(hindrances, "clock", SimpleNamespace(raw_now=made.raw_now))
     procfs = SimpleNamespace(threads=lambda pid: made.threads, waited_ns=made.waited.__getitem__)
     monkeypatch.setattr(hindrances, "procfs", procfs)
     return made
 
 
-def test_a_stop_lasts_until_it_goes_on(world: World) -> None:
+def test_a_stop_lasts_until_it_goes_on(world: HinderedProcess) -> None:
     """It stands as it begins. Who says so twice says it once."""
     world.found.stands()
     world.found.goes_on()
@@ -55,7 +55,7 @@ def test_a_stop_lasts_until_it_goes_on(world: World) -> None:
     assert world.found.stops_between(1011, 2009) == []
 
 
-def test_a_quota_grows_between_two_looks(world: World) -> None:
+def test_a_quota_grows_between_two_looks(world: HinderedProcess) -> None:
     world.quota.used_up_ns = 400
     world.found.look(0)
     assert world.found.used_up == [], "when that was nobody knows"
@@ -67,7 +67,9 @@ def test_a_quota_grows_between_two_looks(world: World) -> None:
     assert len(world.found.used_up) == 1
 
 
-def test_who_waits_for_a_processor_is_asked_where_the_debugger_is_known(world: World) -> None:
+def test_who_waits_for_a_processor_is_asked_where_the_debugger_is_known(
+    world: HinderedProcess,
+) -> None:
     world.found.look(0)
     assert world.found.queued(7) == ()
     world.found.look(DEBUGGER)
@@ -77,7 +79,7 @@ def test_who_waits_for_a_processor_is_asked_where_the_debugger_is_known(world: W
     assert world.found.queued(8) == (), "it has waited for none"
 
 
-def test_of_a_crowd_the_debugger_alone_is_asked(world: World) -> None:
+def test_of_a_crowd_the_debugger_alone_is_asked(world: HinderedProcess) -> None:
     world.threads = list(range(7, 7 + hindrances._MOST_QUEUED + 1))
     world.found.look(DEBUGGER)
     assert [len(world.found.queued(one)) for one in (TRACER, 7)] == [1, 0]

@@ -24,7 +24,7 @@ PAD = 0x5555_4000_1240
 GUARD = 0xB1F7_3C55_D00D_1E5B
 
 
-class World:
+class SignalledThread:
     """A stack with a signal's frame, other memory, and a thread, whose stack is elsewhere."""
 
     def __init__(self) -> None:
@@ -72,8 +72,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> SignalledThread:
+    return SignalledThread()
 
 
 def hidden(word: int) -> int:
@@ -82,7 +82,7 @@ def hidden(word: int) -> int:
     return (mixed << 17 | mixed >> 47) & (1 << 64) - 1
 
 
-def test_the_handler_has_come_back(world: World) -> None:
+def test_the_handler_has_come_back(world: SignalledThread) -> None:
     """What has left it stands on its stack, and what the program knows of that is where it
     begins, and what lies above."""
     counter = world.interrupt()
@@ -93,7 +93,7 @@ def test_the_handler_has_come_back(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", [STACK_POINTER, "rbx"])
-def test_a_thread_is_in_the_handler_or_knows_of_it(world: World, name: str) -> None:
+def test_a_thread_is_in_the_handler_or_knows_of_it(world: SignalledThread, name: str) -> None:
     counter = world.interrupt()
     world.thread.registers[name] = world.stack + FRAME - 256
     assert world.left() == {counter}
@@ -103,7 +103,7 @@ def test_a_thread_is_in_the_handler_or_knows_of_it(world: World, name: str) -> N
 @pytest.mark.parametrize("place", [SIZE + 4096, COUNTER + 64, SIZE - 8], ids=hex)
 @pytest.mark.parametrize("below", [8, FRAME - 8, FRAME], ids=hex)
 def test_the_handler_has_changed_to_another_fiber(
-    world: World, below: int, place: int, is_hidden: bool
+    world: SignalledThread, below: int, place: int, is_hidden: bool
 ) -> None:
     """Whose stack pointer is kept for it somewhere: in other memory, or further up."""
     counter, pointer = world.interrupt(), world.stack + below
@@ -111,14 +111,14 @@ def test_the_handler_has_changed_to_another_fiber(
     assert world.left() == {counter}
 
 
-def test_it_is_kept_on_that_stack_and_something_leads_there(world: World) -> None:
+def test_it_is_kept_on_that_stack_and_something_leads_there(world: SignalledThread) -> None:
     counter = world.interrupt()
     world.write(world.stack + FRAME - 512, world.stack + FRAME - 600)
     world.write(world.heap + 8, world.stack + FRAME - 512)
     assert world.left() == {counter}
 
 
-def test_an_alternate_stack_ends_where_it_is_told_to(world: World) -> None:
+def test_an_alternate_stack_ends_where_it_is_told_to(world: SignalledThread) -> None:
     """Other stacks in the same mapping are in use, and words of theirs lead to each other."""
     world.interrupt((world.stack + 0x4000, 0, 0x8000))
     world.write(world.heap, world.stack + 0x2000)
@@ -126,13 +126,13 @@ def test_an_alternate_stack_ends_where_it_is_told_to(world: World) -> None:
     assert world.left() == set()
 
 
-def test_an_alternate_stack_that_the_frame_is_not_on(world: World) -> None:
+def test_an_alternate_stack_that_the_frame_is_not_on(world: SignalledThread) -> None:
     counter = world.interrupt((world.heap, 0, SIZE))
     world.thread.registers[STACK_POINTER] = world.stack + 0x3000
     assert world.left() == {counter}
 
 
-def test_of_two_frames_the_lower_one_is_over(world: World) -> None:
+def test_of_two_frames_the_lower_one_is_over(world: SignalledThread) -> None:
     upper, lower = world.interrupt(), world.interrupt(at=0x4000)
     world.thread.registers[STACK_POINTER] = world.stack + 0x6000
     assert world.left() == {upper}
@@ -140,7 +140,7 @@ def test_of_two_frames_the_lower_one_is_over(world: World) -> None:
 
 
 @pytest.mark.parametrize("what", ["return", "vectors", "segment"])
-def test_words_that_no_kernel_has_saved(world: World, what: str) -> None:
+def test_words_that_no_kernel_has_saved(world: SignalledThread, what: str) -> None:
     """A copy of such a frame, say: it is found by other words than a stack pointer."""
     counter = world.interrupt()
     place = {"return": world.stack + FRAME, "vectors": counter + 56, "segment": counter + 16}[what]
@@ -148,7 +148,7 @@ def test_words_that_no_kernel_has_saved(world: World, what: str) -> None:
     assert world.left() == {counter}
 
 
-def test_threads_whose_registers_are_too_many_to_be_read(world: World) -> None:
+def test_threads_whose_registers_are_too_many_to_be_read(world: SignalledThread) -> None:
     counter = world.interrupt()
     for thread in range(2, 400):
         world.target.add_thread(thread)

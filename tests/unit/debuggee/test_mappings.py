@@ -15,7 +15,7 @@ PLACE, SIZE = 0x7F00_0000_0000, 8192
 _EEXIST, _ENOMEM = -17, -12
 
 
-class Program:
+class MappingProgram:
     """As a target, its journal and its memory."""
 
     def __init__(self, **answers: int) -> None:
@@ -51,7 +51,7 @@ def mappings(program: Any) -> Mappings:
 
 
 def test_what_is_mapped_is_noted_and_given_back_but_for_what_stays() -> None:
-    program = Program()
+    program = MappingProgram()
     mapped = mappings(program)
     place = mapped.map_tables(SIZE)
     assert mapped.map_code(place + SIZE, SIZE)
@@ -71,7 +71,7 @@ def test_what_is_mapped_is_noted_and_given_back_but_for_what_stays() -> None:
 
 
 def test_what_the_program_has_sealed_stays() -> None:
-    program = Program(MUNMAP=-1)
+    program = MappingProgram(MUNMAP=-1)
     mapped = mappings(program)
     place = mapped.map_tables(SIZE)
     mapped.unmap_all([range(place, place + 4096)])
@@ -86,29 +86,29 @@ def test_tables_are_where_nothing_grows_or_else_where_the_kernel_has_room(
     far = PLACE + (1 << 40)
     monkeypatch.setattr("darc.debuggee.mappings.far_from_all", lambda mapped, size: far)
 
-    class Taken(Program):
+    class Taken(MappingProgram):
         def system_call(self, number: SystemCall, arguments: tuple[int, ...]) -> int:
             if number is SystemCall.MMAP and arguments[0] == far:
                 return _EEXIST & (1 << 64) - 1
             return super().system_call(number, arguments)
 
-    program = Program() if is_free else Taken()
+    program = MappingProgram() if is_free else Taken()
     assert mappings(program).map_tables(SIZE) == (far if is_free else PLACE)
 
 
 def test_what_the_program_writes_is_touched_at_once() -> None:
-    program = Program()
+    program = MappingProgram()
     assert mappings(program).map_words(PLACE, SIZE)
     assert program.written == {PLACE: SIZE}
 
 
 def test_a_place_that_is_taken() -> None:
-    assert not mappings(Program(MMAP=_EEXIST)).map_code(PLACE, SIZE)
+    assert not mappings(MappingProgram(MMAP=_EEXIST)).map_code(PLACE, SIZE)
 
 
 def test_a_kernel_that_maps_elsewhere() -> None:
     """One that does not know the flag takes the place for a wish."""
-    program = Program(MMAP=PLACE + SIZE)
+    program = MappingProgram(MMAP=PLACE + SIZE)
     mapped = mappings(program)
     assert not mapped.map_code(PLACE, SIZE)
     assert program.made[-1] == ("MUNMAP", PLACE + SIZE, SIZE)
@@ -118,7 +118,7 @@ def test_a_kernel_that_maps_elsewhere() -> None:
 @pytest.mark.parametrize("call", ["MMAP", "MPROTECT"])
 def test_memory_that_is_refused(call: str) -> None:
     """Nothing stays of it."""
-    mapped = mappings(Program(**{call: _ENOMEM}))
+    mapped = mappings(MappingProgram(**{call: _ENOMEM}))
     with pytest.raises(PadsImpossibleError):
         mapped.map_tables(SIZE)
     assert mapped.size == 0

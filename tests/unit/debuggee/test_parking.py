@@ -29,7 +29,7 @@ BACK = 0x4000
 """Where a thread goes on; each one at its own address."""
 
 
-class World:
+class ParkedThreads:
     """Some threads of a program, each parked with what it had in its registers on its stack."""
 
     def __init__(self, threads: int) -> None:
@@ -63,12 +63,12 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
+def world(monkeypatch: pytest.MonkeyPatch) -> ParkedThreads:
     monkeypatch.setattr(procfs, "hears", lambda pid, thread, signal: thread != 3)
-    return World(3)
+    return ParkedThreads(3)
 
 
-def test_all_that_have_rung_go_home_where_the_user_gets_a_prompt(world: World) -> None:
+def test_all_that_have_rung_go_home_where_the_user_gets_a_prompt(world: ParkedThreads) -> None:
     """The one that is heard may have rung for an earlier bell. One that blocks the bell's signal
     is about to let it through."""
     assert world.stop(BellOutcome(Outcome.STOP, BACK + 1, 0x10000 + 0x7F8)) is Outcome.STOP
@@ -77,11 +77,11 @@ def test_all_that_have_rung_go_home_where_the_user_gets_a_prompt(world: World) -
     assert world.target.threads.read_register(2, "rax") == 42
 
 
-def test_the_one_that_rang_goes_home_whatever_it_blocks(world: World) -> None:
+def test_the_one_that_rang_goes_home_whatever_it_blocks(world: ParkedThreads) -> None:
     world.stop(BellOutcome(Outcome.STOP, BACK + 3, 0x30000 + 0x7F8))
     assert world.where[3] == BACK + 3
 
 
-def test_where_the_program_goes_on_they_go_on_by_themselves(world: World) -> None:
+def test_where_the_program_goes_on_they_go_on_by_themselves(world: ParkedThreads) -> None:
     assert world.stop(BellOutcome()) is Outcome.CONTINUE
     assert set(world.where.values()) == {PARKED + 8}

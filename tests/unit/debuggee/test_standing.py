@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from darc.code.frame_rule import WORD_SIZE, FrameRule
-from darc.code.processor import STACK_POINTER, SYSTEM_CALL
+from darc.code.processor import SYSTEM_CALL
 from darc.debuggee.duties import TellsOfThreads
 from darc.debuggee.standing import Standing, Stands, is_over
 from darc.model.catching import HolderTold, LockHolder, OpenWait, ThreadStanding
 from darc.model.errors import TargetError
 from darc.model.ops import Event, ObjectKind, Stack
 from tests.fake_target import FakeTarget, FakeThreads
+from tests.unit.framed import FramedProgram
 
 SLOT, BACK, ELSE = 0x7000, 0x1234, 0x5678
 
@@ -74,35 +73,13 @@ def test_where_the_callers_are_not_known_the_word_decides() -> None:
 FUNCTIONS = {"f0": (0x1000, 16), "pthread_mutex_lock": (0x2000, 32), "futex_wait": (0x3000, 0)}
 """Where each begins, and how many bytes of stack it has beside its return address."""
 FRAMES = {name: size for name, (_, size) in FUNCTIONS.items()}
+FRAMED = FramedProgram(dict(FUNCTIONS.values()), {at: name for name, (at, _) in FUNCTIONS.items()})
 OBJECT, STACK = 0x5000, 0x7000
 OWN, THREAD, OTHER, OTHER_THREAD = 7, 1007, 8, 1008
 """Threads as the program knows itself, in a container, and as the debugger does."""
 
 
-class Program:
-    """Functions of a hundred hex bytes each, and what frame information says of them."""
-
-    def __init__(self) -> None:
-        self.names = SimpleNamespace(
-            function_at=lambda address: SimpleNamespace(name=self._of(address))
-        )
-        self.outlines = SimpleNamespace(
-            frame_rule=self._rule, kept_frame_pointer=lambda address: None
-        )
-
-    def _of(self, address: int) -> str | None:
-        begins = {name: at for name, (at, _) in FUNCTIONS.items()}
-        return next((name for name, at in begins.items() if 0 <= address - at < 0x100), None)
-
-    def module_at(self, address: int) -> str | None:
-        return self._of(address)
-
-    def _rule(self, address: int) -> FrameRule | None:
-        name = self._of(address)
-        return None if name is None else FrameRule(STACK_POINTER, FRAMES[name] + WORD_SIZE)
-
-
-class World:
+class StandingThread:
     """A thread in a system call of ``futex_wait``, which f0 has come to by way of
     ``pthread_mutex_lock``; all stand still."""
 
@@ -119,7 +96,7 @@ class World:
         self.add(THREAD)
         self.known = {OWN: THREAD}
         self.tells = FakeTells(self.known)
-        self.stands = Stands(self.target, self.tells, cast(Any, Program()))
+        self.stands = Stands(self.target, self.tells, cast(Any, FRAMED))
 
     def add(self, thread: int, at: int | None = None) -> None:
         pc = self.at if at is None else at
@@ -154,8 +131,8 @@ class FakeTells(TellsOfThreads):
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> StandingThread:
+    return StandingThread()
 
 
 def begun(kind: ObjectKind = ObjectKind.LOCK, **changed: Any) -> Event:
@@ -165,7 +142,7 @@ def begun(kind: ObjectKind = ObjectKind.LOCK, **changed: Any) -> Event:
     return replace(event, **changed)
 
 
-def test_a_thread_stands_where_its_stack_says(world: World) -> None:
+def test_a_thread_stands_where_its_stack_says(world: StandingThread) -> None:
     where = world.where()
     assert where.names == ("futex_wait", "pthread_mutex_lock", "f0")
     backs = [FUNCTIONS[name][0] + 0x20 for name in where.names[1:]]
@@ -175,20 +152,20 @@ def test_a_thread_stands_where_its_stack_says(world: World) -> None:
     assert told == ThreadStanding(OWN, "worker 7", where.names, is_whole=True)
 
 
-def test_the_callers_of_the_one_that_was_asked_for_are_not_told(world: World) -> None:
+def test_the_callers_of_the_one_that_was_asked_for_are_not_told(world: StandingThread) -> None:
     where = world.where("pthread_mutex_lock")
     assert where.names == ("futex_wait", "pthread_mutex_lock")
     assert len(where.addresses) == 2
     assert where.is_whole
 
 
-def test_one_that_is_not_on_the_stack_is_not_found(world: World) -> None:
+def test_one_that_is_not_on_the_stack_is_not_found(world: StandingThread) -> None:
     assert not world.where("main").is_whole
     assert world.where("main").names == world.where(None).names
     assert world.where(None).is_whole
 
 
-def test_a_system_call_that_is_to_begin_anew_is_one_as_well(world: World) -> None:
+def test_a_system_call_that_is_to_begin_anew_is_one_as_well(world: StandingThread) -> None:
     registers = world.target.fake_threads[THREAD].registers
     registers["rip"] = world.at - len(SYSTEM_CALL)
     world.target.memory.mapped[FUNCTIONS["futex_wait"][0] - 16] = bytearray(16)
@@ -199,7 +176,7 @@ def test_a_system_call_that_is_to_begin_anew_is_one_as_well(world: World) -> Non
     assert world.where().futex == 0
 
 
-def test_a_lock_is_waited_for_that_another_thread_has(world: World) -> None:
+def test_a_lock_is_waited_for_that_another_thread_has(world: StandingThread) -> None:
     """By the lock's own words, also where no begin of the wait was written down."""
     world.held_by(OTHER)
     world.known[OTHER] = OTHER_THREAD
@@ -216,39 +193,39 @@ def test_a_lock_is_waited_for_that_another_thread_has(world: World) -> None:
         assert not found.holder.is_free
 
 
-def test_a_holder_that_is_no_thread_of_the_program_is_outside(world: World) -> None:
+def test_a_holder_that_is_no_thread_of_the_program_is_outside(world: StandingThread) -> None:
     world.held_by(OTHER)
     assert world.wait() == OpenWait(
         ObjectKind.LOCK, OBJECT, LockHolder(OTHER, HolderTold.NOW, is_outside=True)
     )
 
 
-def test_a_lock_that_names_nobody_was_held_as_the_wait_began(world: World) -> None:
+def test_a_lock_that_names_nobody_was_held_as_the_wait_began(world: StandingThread) -> None:
     world.known[OTHER] = OTHER_THREAD
     holder = LockHolder(OTHER, HolderTold.AS_IT_BEGAN, is_free=True)
     assert world.wait(begun(thread=OTHER)) == OpenWait(ObjectKind.LOCK, OBJECT, holder)
 
 
-def test_who_has_the_lock_by_now_does_not_wait_for_it(world: World) -> None:
+def test_who_has_the_lock_by_now_does_not_wait_for_it(world: StandingThread) -> None:
     world.held_by(OWN)
     world.target.fake_threads[THREAD].registers["rip"] = world.at + 0x10
     assert world.wait(begun()) is None
 
 
-def test_a_condition_has_no_holder(world: World) -> None:
+def test_a_condition_has_no_holder(world: StandingThread) -> None:
     world.target.fake_threads[THREAD].registers["rip"] = world.at + 0x10
     found = world.wait(begun(ObjectKind.CONDITION))
     assert found == OpenWait(ObjectKind.CONDITION, OBJECT, None)
 
 
-def test_a_wait_that_is_over_is_not_told(world: World) -> None:
+def test_a_wait_that_is_over_is_not_told(world: StandingThread) -> None:
     """Another function was called from there; it is in no system call of a lock's."""
     world.target.fake_threads[THREAD].registers["rip"] = world.at + 0x10
     stack = Stack(STACK + 40, 0, (ELSE,))
     assert world.wait(begun(ObjectKind.CONDITION, stack=stack)) is None
 
 
-def test_where_a_pad_stands_for_the_return_address_the_wait_goes_on(world: World) -> None:
+def test_where_a_pad_stands_for_the_return_address_the_wait_goes_on(world: StandingThread) -> None:
     """As the functions above are not known then, its slot alone tells."""
     world.target.fake_threads[THREAD].registers["rip"] = world.at + 0x10
     world.write(STACK + 40, 0x9_0000)
@@ -256,7 +233,7 @@ def test_where_a_pad_stands_for_the_return_address_the_wait_goes_on(world: World
     assert found == OpenWait(ObjectKind.CONDITION, OBJECT, None)
 
 
-def test_of_a_thread_that_is_not_there_nothing_is_told(world: World) -> None:
+def test_of_a_thread_that_is_not_there_nothing_is_told(world: StandingThread) -> None:
     world.known.clear()
     assert world.where() == Standing(())
     assert world.stands.whereabouts(OWN, Standing(())) == ThreadStanding(OWN, None, (), False)
@@ -265,7 +242,7 @@ def test_of_a_thread_that_is_not_there_nothing_is_told(world: World) -> None:
 
 
 def test_a_thread_that_the_debugger_does_not_show_by_itself(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: StandingThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its number there, which is not its own."""
     monkeypatch.setattr(FakeThreads, "show", lambda _self, thread: f"thread {thread}")
@@ -276,7 +253,7 @@ def test_a_thread_that_the_debugger_does_not_show_by_itself(
 
 
 def test_when_the_program_dies_nothing_is_told(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: StandingThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The system may still name its threads, of which the debugger knows no more."""
     where = world.where()
@@ -296,7 +273,7 @@ def test_when_the_program_dies_nothing_is_told(
 
 
 def test_when_it_dies_amid_a_stack_that_stays_what_was_read(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: StandingThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its memory goes first."""
     read = world.target.memory.read
@@ -311,7 +288,9 @@ def test_when_it_dies_amid_a_stack_that_stays_what_was_read(
 
 
 @pytest.mark.parametrize("part", ["memory", "threads"])
-def test_ctrl_c_is_no_answer(world: World, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+def test_ctrl_c_is_no_answer(
+    world: StandingThread, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
     """It goes through to whoever has asked, and the next one is answered as if it had not come."""
 
     def interrupted(*_: object) -> int:

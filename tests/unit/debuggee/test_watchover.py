@@ -12,7 +12,7 @@ from darc.debuggee import journal, watchover
 from darc.debuggee.watchover import WatchOver
 
 
-class World:
+class WatchedProcess:
     """A process of a debugger; what guardians were told."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **target: bool) -> None:
@@ -40,7 +40,7 @@ class World:
 def test_a_program_that_outlives_its_debugger_has_a_guardian_from_the_first(
     lost: bool, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(monkeypatch)
+    world = WatchedProcess(monkeypatch)
     farewell = world.over.begin()
     assert world.told == ["watches its own"]
     farewell(lost)
@@ -51,7 +51,7 @@ def test_a_program_that_outlives_its_debugger_has_a_guardian_from_the_first(
 def test_one_that_ends_with_its_debugger_has_one_where_it_is_lost(
     lost: bool, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(monkeypatch, outlives_debugger=False)
+    world = WatchedProcess(monkeypatch, outlives_debugger=False)
     farewell = world.over.begin()
     assert not world.told
     farewell(lost)
@@ -59,7 +59,7 @@ def test_one_that_ends_with_its_debugger_has_one_where_it_is_lost(
 
 
 def test_what_another_has_stopped_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(monkeypatch, is_stopped=True)
+    world = WatchedProcess(monkeypatch, is_stopped=True)
     assert world.over.is_stopped_by_another()
     world.over.begin()(True)
     assert not world.told
@@ -68,7 +68,7 @@ def test_what_another_has_stopped_stays_so(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_a_debugger_that_was_killed_has_stopped_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = World(monkeypatch, is_stopped=True)
+    world = WatchedProcess(monkeypatch, is_stopped=True)
     monkeypatch.setattr(journal, "left", lambda pid: object())
     assert not world.over.is_stopped_by_another()
     world.over.begin()
@@ -79,7 +79,7 @@ def test_what_a_debugger_that_was_killed_has_stopped_goes_on(
 def test_without_a_shell_it_is_left_to_the_next_darc(
     outlives: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(monkeypatch, outlives_debugger=outlives)
+    world = WatchedProcess(monkeypatch, outlives_debugger=outlives)
     world.shell = False
     world.over.begin()(True)
     assert not world.told

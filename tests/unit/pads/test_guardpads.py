@@ -19,7 +19,7 @@ RAISE, EXIT, JUMP, LOCK, SWITCH = 0x1000, 0x2000, 0x3000, 0x4000, 0x5000
 BEHIND_ENDBR = 4
 
 
-class World:
+class GuardedProgram:
     """A program with some places for guards; a patcher that writes down what it does."""
 
     def __init__(self) -> None:
@@ -85,11 +85,11 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> GuardedProgram:
+    return GuardedProgram()
 
 
-def test_each_place_gets_one(world: World) -> None:
+def test_each_place_gets_one(world: GuardedProgram) -> None:
     assert world.guards.put() == []
     assert world.standing == [RAISE, JUMP]
     world.places.append((Landmark.EXIT, EXIT, "_exit"))  # a file was loaded
@@ -100,7 +100,7 @@ def test_each_place_gets_one(world: World) -> None:
     assert not world.guards.has(Landmark.LOCK)
 
 
-def test_one_place_has_one_guard_under_all_its_names(world: World) -> None:
+def test_one_place_has_one_guard_under_all_its_names(world: GuardedProgram) -> None:
     world.places.append((Landmark.JUMP, JUMP, "siglongjmp"))
     world.guards.put()
     world.places.append((Landmark.JUMP, JUMP + BEHIND_ENDBR, "behind its first instruction"))
@@ -108,19 +108,19 @@ def test_one_place_has_one_guard_under_all_its_names(world: World) -> None:
     assert world.standing == [RAISE, JUMP]
 
 
-def test_without_an_unwinders_there_is_no_analysis(world: World) -> None:
+def test_without_an_unwinders_there_is_no_analysis(world: GuardedProgram) -> None:
     world.problems = {RAISE: "too short"}
     with pytest.raises(UnsupportedError, match="_Unwind_Resume: too short"):
         world.guards.put()
 
 
-def test_without_another_one_it_is_told(world: World) -> None:
+def test_without_another_one_it_is_told(world: GuardedProgram) -> None:
     world.refused = {JUMP}
     assert world.guards.put() == ["longjmp: cannot write there"]
     assert world.standing == [RAISE]
 
 
-def test_waits_are_guarded_from_when_they_are_wanted(world: World) -> None:
+def test_waits_are_guarded_from_when_they_are_wanted(world: GuardedProgram) -> None:
     world.guards.put()
     assert not world.guards.knows_waits
     world.guards.prepare_waits(world.wait_landmarks)
@@ -134,20 +134,20 @@ def test_waits_are_guarded_from_when_they_are_wanted(world: World) -> None:
     assert world.done == [("activate", LOCK), ("activate", SWITCH)]
 
 
-def test_a_switch_alone_tells_for_whom_nobody_waits(world: World) -> None:
+def test_a_switch_alone_tells_for_whom_nobody_waits(world: GuardedProgram) -> None:
     del world.waits[0]
     world.guards.prepare_waits(world.wait_landmarks)
     assert not world.guards.has_waits
 
 
-def test_f0_is_no_place_to_watch_waits(world: World) -> None:
+def test_f0_is_no_place_to_watch_waits(world: GuardedProgram) -> None:
     world.f0 = LOCK
     world.guards.prepare_waits(world.wait_landmarks)
     world.guards.put_waits()
     assert world.standing == [SWITCH]
 
 
-def test_what_is_taken_back_may_stand_again(world: World) -> None:
+def test_what_is_taken_back_may_stand_again(world: GuardedProgram) -> None:
     world.guards.put()
     world.done.clear()
     world.guards.take_back(lambda patch: patch.address == JUMP + BEHIND_ENDBR)
@@ -157,7 +157,7 @@ def test_what_is_taken_back_may_stand_again(world: World) -> None:
     assert world.standing == [RAISE, JUMP]
 
 
-def test_code_that_guards_cover_is_known_before_they_stand(world: World) -> None:
+def test_code_that_guards_cover_is_known_before_they_stand(world: GuardedProgram) -> None:
     world.problems = {SWITCH: "too short"}
     world.guards.prepare_waits(world.wait_landmarks)
     first = range(LOCK + BEHIND_ENDBR, LOCK + BEHIND_ENDBR + 5)
@@ -170,7 +170,7 @@ def test_code_that_guards_cover_is_known_before_they_stand(world: World) -> None
         world.guards.put_waits()
 
 
-def test_where_another_file_was_loaded_a_new_one_is_made(world: World) -> None:
+def test_where_another_file_was_loaded_a_new_one_is_made(world: GuardedProgram) -> None:
     world.guards.put()
     world.replaced.add(RAISE)
     world.done.clear()

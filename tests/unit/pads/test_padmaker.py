@@ -17,36 +17,13 @@ from darc.pads.displacing import Displacing
 from darc.pads.padmaker import PadMaker
 from darc.pads.patching import Patch
 from darc.pads.processor import NO_ROOM
+from tests.unit.onefunction import ENTRY, OneFunction
 
-ENTRY = 0x401000
 CODE = bytes.fromhex("b801000000c3")  # mov eax, 1; ret
 NEAR, FAR = ENTRY + 64, ENTRY + 96
 
 
-class Program:
-    """One function that nobody else leads into."""
-
-    mapped = SimpleNamespace(is_shared=lambda address: False)
-    patchable = SimpleNamespace(
-        may_fault=lambda instruction: False,
-        may_be_restarted=lambda instruction: False,
-        restarts=False,
-    )
-
-    def way_in(self, address: int) -> int:
-        return address
-
-    def read(self, address: int, size: int) -> bytes:
-        return CODE[address - ENTRY :][:size]
-
-    def is_code(self, address: int) -> bool:
-        return ENTRY <= address < ENTRY + len(CODE)
-
-    def is_jumped_into(self, start: int, end: int) -> bool:
-        return False
-
-
-class World:
+class PadMaking:
     """A foothold that has no area near the function, breakpoints of a user's, and patches."""
 
     def __init__(self) -> None:
@@ -61,7 +38,7 @@ class World:
         target: Any = SimpleNamespace(
             user_breaks=SimpleNamespace(addresses=lambda: tuple(self.breaks))
         )
-        program: Any = Program()
+        program: Any = OneFunction(CODE)
         self.maker = PadMaker(
             program, foothold, Displacing(target, program), lambda: iter(self.taken)
         )
@@ -72,12 +49,12 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
+def world(monkeypatch: pytest.MonkeyPatch) -> PadMaking:
     def relays(_program: object, _address: int) -> Iterator[Relay]:
         return (Relay(at, at, at + PATCH_LENGTH) for at in (NEAR, FAR))
 
     monkeypatch.setattr(padmaker, "relays", relays)
-    return World()
+    return PadMaking()
 
 
 def patch_at(address: int, through: Patch | None = None) -> Patch:
@@ -92,7 +69,7 @@ def patch_at(address: int, through: Patch | None = None) -> Patch:
     )
 
 
-def test_where_no_memory_is_in_reach_there_is_none(world: World) -> None:
+def test_where_no_memory_is_in_reach_there_is_none(world: PadMaking) -> None:
     """And nothing is taken for it."""
     code = FunctionCode(
         ENTRY,
@@ -103,7 +80,7 @@ def test_where_no_memory_is_in_reach_there_is_none(world: World) -> None:
     assert world.indices == 0
 
 
-def test_a_relay_is_where_no_patch_is(world: World) -> None:
+def test_a_relay_is_where_no_patch_is(world: PadMaking) -> None:
     def found(instead_of: Patch | None = None) -> int | None:
         relay = world.maker.relay(ENTRY, instead_of)
         return None if relay is None else relay.address
@@ -117,7 +94,7 @@ def test_a_relay_is_where_no_patch_is(world: World) -> None:
     assert found() is None, "others' relays are no place either"
 
 
-def test_nor_where_the_user_has_a_breakpoint(world: World) -> None:
+def test_nor_where_the_user_has_a_breakpoint(world: PadMaking) -> None:
     world.breaks = [NEAR + 1]
     relay = world.maker.relay(ENTRY)
     assert relay is not None

@@ -42,7 +42,7 @@ class Notes(Journal):
 
 
 @dataclass
-class World:
+class PatchedCode:
     """Code, a pad, and what is asked of the agent's tables; everything that is written in order."""
 
     target: FakeTarget = field(default_factory=FakeTarget)
@@ -68,7 +68,7 @@ class World:
         self.patcher = Patcher(self.target, self, self)  # type: ignore[arg-type]
 
     @property
-    def live(self) -> World:
+    def live(self) -> PatchedCode:
         return self
 
     def raw(self, address: int, size: int) -> bytes:
@@ -79,11 +79,11 @@ class World:
         return bytes(data)
 
     @property
-    def sites(self) -> World:
+    def sites(self) -> PatchedCode:
         return self
 
     @property
-    def names(self) -> World:
+    def names(self) -> PatchedCode:
         return self
 
     def function_at(self, address: int) -> Function:
@@ -114,11 +114,11 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> PatchedCode:
+    return PatchedCode()
 
 
-def test_a_patch_is_noted_before_it_stands_and_known_until_it_does_not(world: World) -> None:
+def test_a_patch_is_noted_before_it_stands_and_known_until_it_does_not(world: PatchedCode) -> None:
     patch = world.patch()
     world.patcher.activate(patch)
     assert world.code() == JUMP + OWN[5:]
@@ -130,7 +130,7 @@ def test_a_patch_is_noted_before_it_stands_and_known_until_it_does_not(world: Wo
     assert world.log == [*put, *taken]
 
 
-def test_several_at_once_stay_known_until_all_are_taken_back(world: World) -> None:
+def test_several_at_once_stay_known_until_all_are_taken_back(world: PatchedCode) -> None:
     patches = [world.patch(), world.patch(OTHER, 2)]
     for patch in patches:
         world.patcher.activate(patch)
@@ -142,7 +142,7 @@ def test_several_at_once_stay_known_until_all_are_taken_back(world: World) -> No
     assert world.log[-2:] == ["site 1 off", "site 2 off"]
 
 
-def test_at_a_stop_for_the_user_the_code_is_the_programs(world: World) -> None:
+def test_at_a_stop_for_the_user_the_code_is_the_programs(world: PatchedCode) -> None:
     patch = world.patch()
     world.patcher.activate(patch)
     world.patcher.pause()
@@ -154,7 +154,7 @@ def test_at_a_stop_for_the_user_the_code_is_the_programs(world: World) -> None:
     assert not world.patcher.paused
 
 
-def test_what_is_activated_at_a_stop_comes_when_the_program_goes_on(world: World) -> None:
+def test_what_is_activated_at_a_stop_comes_when_the_program_goes_on(world: PatchedCode) -> None:
     world.patcher.pause()
     world.patcher.activate(world.patch())
     assert world.code() == OWN
@@ -162,7 +162,7 @@ def test_what_is_activated_at_a_stop_comes_when_the_program_goes_on(world: World
     assert world.code().startswith(JUMP)
 
 
-def test_code_that_is_not_darcs_any_more_stays(world: World) -> None:
+def test_code_that_is_not_darcs_any_more_stays(world: PatchedCode) -> None:
     """Its file was unloaded, and another one is there."""
     patch = world.patch()
     world.patcher.activate(patch)
@@ -174,7 +174,7 @@ def test_code_that_is_not_darcs_any_more_stays(world: World) -> None:
 
 
 @pytest.mark.parametrize("look", ["deactivate", "pause"])
-def test_code_that_was_read_anew_is_told(world: World, look: str) -> None:
+def test_code_that_was_read_anew_is_told(world: PatchedCode, look: str) -> None:
     """Nobody has taken the patch out, and the program's own bytes are there."""
     patch, other = world.patch(), world.patch(OTHER, 2)
     world.patcher.activate(patch)
@@ -190,7 +190,7 @@ def test_code_that_was_read_anew_is_told(world: World, look: str) -> None:
 
 
 @pytest.mark.parametrize("look", ["deactivate", "pause"])
-def test_code_that_was_written_over_is_told(world: World, look: str) -> None:
+def test_code_that_was_written_over_is_told(world: PatchedCode, look: str) -> None:
     """What hooks the function may have saved the patch, and may write it back: its pad is to
     stay."""
     patch = world.patch()
@@ -208,7 +208,7 @@ def test_code_that_was_written_over_is_told(world: World, look: str) -> None:
 
 
 def test_what_cannot_be_taken_back_as_it_runs_is_not_forgotten(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: PatchedCode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A debugger that has let it go on meanwhile may read nothing: no file was unloaded, and the
     pad is needed."""
@@ -228,7 +228,7 @@ def test_what_cannot_be_taken_back_as_it_runs_is_not_forgotten(
 
 
 def test_what_was_unloaded_is_told_from_what_runs_by_other_memory(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: PatchedCode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A debugger may call it running at a stop that it has told nobody of yet, where a kernel's
     module is gone: what was in it is not taken back, and that is no error."""
@@ -249,7 +249,9 @@ def test_what_was_unloaded_is_told_from_what_runs_by_other_memory(
     assert not world.patches
 
 
-def test_a_call_under_somebody_elses_breakpoint_gets_its_own_target_back(world: World) -> None:
+def test_a_call_under_somebody_elses_breakpoint_gets_its_own_target_back(
+    world: PatchedCode,
+) -> None:
     """They put back the one byte that they have saved, and know nothing of the others."""
     call, led = b"\xe8\x01\x02\x03\x04", b"\xe8\x11\x12\x13\x14"
     world.target.memory.write(CODE, call)
@@ -261,7 +263,9 @@ def test_a_call_under_somebody_elses_breakpoint_gets_its_own_target_back(world: 
 
 
 @pytest.mark.parametrize("at_stop", [False, True])
-def test_a_file_that_is_loaded_again_gets_its_patch_again(world: World, *, at_stop: bool) -> None:
+def test_a_file_that_is_loaded_again_gets_its_patch_again(
+    world: PatchedCode, *, at_stop: bool
+) -> None:
     """In the same place; where other code is there it is not for that."""
     patch = world.patch()
     world.patcher.activate(patch)
@@ -281,7 +285,7 @@ def test_a_file_that_is_loaded_again_gets_its_patch_again(world: World, *, at_st
 
 
 def test_a_file_that_is_not_there_may_come_back(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: PatchedCode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patch = world.patch()
     world.patcher.activate(patch)
@@ -303,7 +307,7 @@ def test_a_file_that_is_not_there_may_come_back(
     assert world.code() == JUMP + OWN[5:]
 
 
-def test_code_that_has_changed_is_not_patched(world: World) -> None:
+def test_code_that_has_changed_is_not_patched(world: PatchedCode) -> None:
     world.target.memory.write(CODE, b"\x11" * 8)
     patch = world.patch()
     told = f"the code of f{CODE:x} at {CODE:#x} has changed since it was read"
@@ -314,7 +318,7 @@ def test_code_that_has_changed_is_not_patched(world: World) -> None:
     assert world.log == []
 
 
-def test_code_that_changes_at_a_stop_is_told_and_given_up(world: World) -> None:
+def test_code_that_changes_at_a_stop_is_told_and_given_up(world: PatchedCode) -> None:
     patch, other = world.patch(), world.patch(OTHER, 2)
     for one in (patch, other):
         world.patcher.activate(one)
@@ -327,7 +331,7 @@ def test_code_that_changes_at_a_stop_is_told_and_given_up(world: World) -> None:
     assert world.code(OTHER).startswith(JUMP)
 
 
-def test_a_breakpoint_inside_is_waited_for(world: World) -> None:
+def test_a_breakpoint_inside_is_waited_for(world: PatchedCode) -> None:
     """The debugger steps over a call, say: its own bytes are not to be written over."""
     world.users_breakpoints.add(CODE + 4)
     world.patcher.activate(world.patch())
@@ -338,7 +342,7 @@ def test_a_breakpoint_inside_is_waited_for(world: World) -> None:
     assert world.code().startswith(JUMP)
 
 
-def test_a_thread_among_displaced_instructions_goes_on_in_the_pad(world: World) -> None:
+def test_a_thread_among_displaced_instructions_goes_on_in_the_pad(world: PatchedCode) -> None:
     displaced = tuple(decode(OWN[:7], CODE))
     world.target.add_thread(7, rip=CODE + 4)
     world.target.add_thread(8, rip=CODE)
@@ -349,7 +353,7 @@ def test_a_thread_among_displaced_instructions_goes_on_in_the_pad(world: World) 
 
 
 def test_threads_are_looked_at_once_for_all_patches_of_a_stop(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: PatchedCode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And once more where the program has run since, if only for a moment."""
     asked: list[int] = []
@@ -383,7 +387,7 @@ def test_threads_are_looked_at_once_for_all_patches_of_a_stop(
     assert asked == [1, 2, 2]
 
 
-def test_what_handlers_come_back_to_is_looked_for_once_for_all_members(world: World) -> None:
+def test_what_handlers_come_back_to_is_looked_for_once_for_all_members(world: PatchedCode) -> None:
     """That reads the program's memory: of a hundred functions of a compiler's it took 3 s."""
     asked: list[None] = []
 
@@ -408,7 +412,7 @@ def test_what_handlers_come_back_to_is_looked_for_once_for_all_members(world: Wo
     assert len(asked) == 1
 
 
-def test_a_thread_in_the_middle_that_cannot_go_on_elsewhere(world: World) -> None:
+def test_a_thread_in_the_middle_that_cannot_go_on_elsewhere(world: PatchedCode) -> None:
     displaced = tuple(decode(OWN[:7], CODE))
     world.target.add_thread(7, rip=CODE + 4)
     with pytest.raises(TargetError, match="thread 7 stands"):
@@ -416,7 +420,7 @@ def test_a_thread_in_the_middle_that_cannot_go_on_elsewhere(world: World) -> Non
     assert world.code() == OWN
 
 
-def test_a_thread_in_a_relays_pad_is_led_back(world: World) -> None:
+def test_a_thread_in_a_relays_pad_is_led_back(world: PatchedCode) -> None:
     relay = world.patch(OTHER, 2, is_relay=True, moved={OTHER: PAD, OTHER + 4: PAD + 4})
     patch = world.patch(through=relay)
     world.patcher.activate(patch)
@@ -430,7 +434,7 @@ def test_a_thread_in_a_relays_pad_is_led_back(world: World) -> None:
     assert order == ["restore 0x1000", "restore 0x1100"]
 
 
-def test_a_call_among_f0s_first_instructions_is_led_by_a_word(world: World) -> None:
+def test_a_call_among_f0s_first_instructions_is_led_by_a_word(world: PatchedCode) -> None:
     patch = world.patch(cell=PAD + 32, cell_value=0x1234)
     world.target.memory.write(PAD + 32, (0x1234).to_bytes(8, "little"))
     world.patcher.activate(patch)
@@ -441,7 +445,7 @@ def test_a_call_among_f0s_first_instructions_is_led_by_a_word(world: World) -> N
 
 
 def test_guards_are_in_before_what_they_guard_and_out_behind_it(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: PatchedCode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What waits is written by addresses: a debugger that is killed in between leaves no pad that
     an exception would find."""
@@ -468,7 +472,7 @@ def test_guards_are_in_before_what_they_guard_and_out_behind_it(
 
 
 def test_what_is_made_ahead_is_noted_without_the_debugger(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: PatchedCode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another thread does it while the program runs, and may not ask which process there is."""
     patch = world.patch()
@@ -485,7 +489,7 @@ SAVED = 0xA000
 """Where the kernel has saved where a handler of a signal comes back to."""
 
 
-def interrupted(world: World, pc: int) -> Patcher:
+def interrupted(world: PatchedCode, pc: int) -> Patcher:
     """A patcher in a program of which a handler has come as a thread was at ``pc``."""
     world.target.map(SAVED, struct.pack("<Q", pc))
 
@@ -493,7 +497,7 @@ def interrupted(world: World, pc: int) -> Patcher:
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_a_handler_comes_back_to_the_pad(world: World, together: bool) -> None:
+def test_a_handler_comes_back_to_the_pad(world: PatchedCode, together: bool) -> None:
     """Into the middle of a jump it would come else; one that has interrupted the first instruction,
     or what comes behind the jump, finds code there."""
     first, second, third = decode(OWN, CODE)
@@ -506,7 +510,7 @@ def test_a_handler_comes_back_to_the_pad(world: World, together: bool) -> None:
         patcher.deactivate(patch)
 
 
-def test_a_handler_that_comes_back_between_instructions(world: World) -> None:
+def test_a_handler_that_comes_back_between_instructions(world: PatchedCode) -> None:
     patch = world.patch(displaced=tuple(decode(OWN, CODE)), moved={CODE + 4: PAD + 7})
     patcher = interrupted(world, CODE + 2)
     with pytest.raises(TargetError, match="handler comes back into the bytes to patch at 0x1000"):

@@ -67,7 +67,7 @@ class Tables:
         return bytes(self.memory.read(address, size))
 
 
-class World:
+class PlacedArea:
     """One area, a stack and room for rows of sites."""
 
     def __init__(self, size: int = SIZE) -> None:
@@ -93,8 +93,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> PlacedArea:
+    return PlacedArea()
 
 
 def site(address: int = CODE) -> Site:
@@ -112,7 +112,7 @@ def site(address: int = CODE) -> Site:
     )
 
 
-def test_pads_stand_one_after_the_other_and_have_their_rows(world: World) -> None:
+def test_pads_stand_one_after_the_other_and_have_their_rows(world: PlacedArea) -> None:
     first, own = world.placing.place(world.area, 3, 0, lambda at: pad())
     second, _ = world.placing.place(world.area, None, 0, lambda at: pad())
     assert (first, second) == (BASE + FLOOR, BASE + FLOOR + 32)
@@ -120,7 +120,7 @@ def test_pads_stand_one_after_the_other_and_have_their_rows(world: World) -> Non
     assert [one.rows for one in world.placed] == [frozenset({3}), frozenset()]
 
 
-def test_a_pad_that_is_longer_in_a_hole_is_put_where_it_has_room(world: World) -> None:
+def test_a_pad_that_is_longer_in_a_hole_is_put_where_it_has_room(world: PlacedArea) -> None:
     hole = range(BASE + FLOOR, BASE + FLOOR + 16)
     world.area.used, world.area.holes = FLOOR + 64, [hole]
     origin, own = world.placing.place(world.area, None, 0, lambda at: pad(32 if at in hole else 16))
@@ -129,7 +129,9 @@ def test_a_pad_that_is_longer_in_a_hole_is_put_where_it_has_room(world: World) -
     assert origin == hole.start
 
 
-def test_where_there_is_no_room_nothing_is_written_and_it_is_said_what_to_do(world: World) -> None:
+def test_where_there_is_no_room_nothing_is_written_and_it_is_said_what_to_do(
+    world: PlacedArea,
+) -> None:
     world.area.used = SIZE - 16
     with pytest.raises(TargetError, match="max-probes"):
         world.placing.place(world.area, None, 0, lambda at: pad())
@@ -137,7 +139,7 @@ def test_where_there_is_no_room_nothing_is_written_and_it_is_said_what_to_do(wor
     assert not list(world.placed)
 
 
-def test_a_call_comes_back_to_its_pad_where_there_are_no_landings(world: World) -> None:
+def test_a_call_comes_back_to_its_pad_where_there_are_no_landings(world: PlacedArea) -> None:
     origin, own, back = world.placing.place_call(world.area, site(), 1, (world.area.sector,))
     assert back == origin + (own.back or 0)
     assert world.memory.read(origin, len(own.code)) == own.code
@@ -146,7 +148,7 @@ def test_a_call_comes_back_to_its_pad_where_there_are_no_landings(world: World) 
     assert found[1] == site().back
 
 
-def test_the_caller_of_a_thread_in_a_pad_is_that_of_its_call(world: World) -> None:
+def test_the_caller_of_a_thread_in_a_pad_is_that_of_its_call(world: PlacedArea) -> None:
     """By the pad where it serves one site, else by the stack; where the pad of many calls has put a
     word of darc's there, by the call's record."""
     of_site, _ = world.placing.place(world.area, 1, CODE + 5, lambda at: pad())
@@ -165,7 +167,7 @@ def test_the_caller_of_a_thread_in_a_pad_is_that_of_its_call(world: World) -> No
     assert world.placing.caller(CODE, STACK) is None
 
 
-def test_half_of_the_room_is_for_another_analysis(world: World) -> None:
+def test_half_of_the_room_is_for_another_analysis(world: PlacedArea) -> None:
     assert world.placing.has_room
     for _ in range(5):
         world.placing.place(world.area, world.placing.new_index(), 0, lambda at: pad())
@@ -179,7 +181,7 @@ def test_half_of_the_room_is_for_another_analysis(world: World) -> None:
     assert not world.placing.has_room, "bytes"
 
 
-def test_an_index_that_came_to_nothing_is_used_next(world: World) -> None:
+def test_an_index_that_came_to_nothing_is_used_next(world: PlacedArea) -> None:
     assert [world.placing.new_index() for _ in range(3)] == [0, 1, 2]
     world.placing.free_index(1)
     assert world.placing.new_index() == 1
@@ -188,7 +190,7 @@ def test_an_index_that_came_to_nothing_is_used_next(world: World) -> None:
 # ------------------------------------------------------------------------- a kernel's
 
 
-class Kernel(World):
+class Kernel(PlacedArea):
     """The same of a kernel, which has no waypoints."""
 
     def __init__(self) -> None:

@@ -52,7 +52,7 @@ class Module:
     image: Image
 
 
-class Program:
+class RebuiltProgram:
     """Functions one behind the other; a call of ``*f`` is indirect and learned."""
 
     def __init__(
@@ -161,17 +161,17 @@ def changed(**functions: list[str]) -> dict[str, list[str]]:
     return {"extra": [], **FUNCTIONS, **functions}
 
 
-def rebuilt(**functions: list[str]) -> Program:
-    return Program(changed(**functions), bias=0x7F0000, build="b2")
+def rebuilt(**functions: list[str]) -> RebuiltProgram:
+    return RebuiltProgram(changed(**functions), bias=0x7F0000, build="b2")
 
 
 @pytest.fixture
 def stored() -> Stored:
-    return Program(FUNCTIONS, bias=0x400000, build="b1").searched("work", "flush", "write")
+    return RebuiltProgram(FUNCTIONS, bias=0x400000, build="b1").searched("work", "flush", "write")
 
 
 def test_another_run_of_the_same_build(stored: Stored) -> None:
-    program = Program(FUNCTIONS, bias=0x550000, build="b1")
+    program = RebuiltProgram(FUNCTIONS, bias=0x550000, build="b1")
     fitted = program.fit(stored)
     assert fitted.notes == ()
     assert program.causes() == ["f0", "work", "flush", "write"]
@@ -201,7 +201,7 @@ def test_the_same_build_goes_by_offset_not_by_name(stored: Stored) -> None:
         n for n in write.parent.children if n.function.symbol == "write" and n is not write
     )
     write.root_cause, second.root_cause = False, True
-    program = Program(FUNCTIONS, bias=0, build="b1")
+    program = RebuiltProgram(FUNCTIONS, bias=0, build="b1")
     program.fit(stored)
     assert [n.id for n in program.root.walk() if n.root_cause][-1] == second.id
 
@@ -242,7 +242,7 @@ def test_what_does_not_fit_is_told_and_dropped(stored: Stored) -> None:
 def test_a_learned_callee_that_is_gone(stored: Stored) -> None:
     functions = changed(work=["lock", "*pick", "*pick", "lock"])
     del functions["flush"]
-    program = Program(functions, bias=0, build="b2")
+    program = RebuiltProgram(functions, bias=0, build="b2")
     (note,) = program.fit(stored).notes
     assert note.startswith("1.2.3 work → flush, called at")
     assert program.causes() == ["f0", "work"]
@@ -267,11 +267,11 @@ def test_new_calls_below_nodes_that_are_compared_again_need_no_telling(stored: S
 
 
 def test_offsets_as_names_say_nothing_about_another_build() -> None:
-    before = Program({"f0": ["prog+0x1100"], "prog+0x1100": []}, bias=0, build="b1")
+    before = RebuiltProgram({"f0": ["prog+0x1100"], "prog+0x1100": []}, bias=0, build="b1")
     stored = before.searched("prog+0x1100")
-    same = Program(before.functions, bias=0x1000, build="b1")
+    same = RebuiltProgram(before.functions, bias=0x1000, build="b1")
     assert same.fit(stored).notes == ()
-    other = Program(before.functions, bias=0x1000, build="b2")
+    other = RebuiltProgram(before.functions, bias=0x1000, build="b2")
     assert "does not fit" in other.fit(stored).notes[0]
 
 
@@ -303,9 +303,9 @@ def test_votes_are_kept_where_all_callees_fit(stored: Stored) -> None:
 @given(st.lists(st.sampled_from("abcd"), max_size=9), st.lists(st.sampled_from("abcd"), max_size=9))
 def test_callees_are_paired_one_to_one_and_by_name(old: list[str], new: list[str]) -> None:
     leaves: dict[str, list[str]] = {name: [] for name in "abcd"}
-    before = Program({"f0": [*old, "end"], "end": [], **leaves}, bias=0, build="b1")
+    before = RebuiltProgram({"f0": [*old, "end"], "end": [], **leaves}, bias=0, build="b1")
     stored = before.searched("end")
-    program = Program({"f0": [*new, "end"], "end": [], **leaves}, bias=0, build="b2")
+    program = RebuiltProgram({"f0": [*new, "end"], "end": [], **leaves}, bias=0, build="b2")
     program.fit(stored)
     assert program.causes() == ["f0", "end"]
     taken = [c for c in program.root.children if c.state is NodeState.REJECTED]
@@ -319,7 +319,7 @@ def test_callees_are_paired_one_to_one_and_by_name(old: list[str], new: list[str
 def test_functions_are_found_by_build_and_offset_or_by_symbol() -> None:
     wanted = Function(name="f0", symbol="f0", module="prog", address=0x1000, offset=0x1000)
     builds = {"prog": "b1"}
-    moved = Program(FUNCTIONS, bias=0x5000, build="b1").modules
+    moved = RebuiltProgram(FUNCTIONS, bias=0x5000, build="b1").modules
     assert refit.locate(wanted, moved, builds) == 0x6000
     assert refit.locate(wanted, rebuilt().modules, builds) == 0x7F0000 + 0x1100
     assert refit.locate(wanted, rebuilt().modules, {}) == 0x7F0000 + 0x1100
@@ -332,7 +332,7 @@ def test_functions_are_found_by_build_and_offset_or_by_symbol() -> None:
 
 
 def test_parameters_are_those_that_were_saved_unless_given() -> None:
-    stored = Program(FUNCTIONS, bias=0, build="b1").searched()
+    stored = RebuiltProgram(FUNCTIONS, bias=0, build="b1").searched()
     stored = replace(stored, parameters=Parameters(thread=71, max_depth=3, start_ops=7))
     found = refit.new_parameters(stored, {"max_depth": 9})
     assert found == Parameters(max_depth=9, start_ops=7)
@@ -345,7 +345,7 @@ def test_parameters_are_those_that_were_saved_unless_given() -> None:
 
 
 def test_another_peak_is_another_search() -> None:
-    stored = Program(FUNCTIONS, bias=0, build="b1").searched()
+    stored = RebuiltProgram(FUNCTIONS, bias=0, build="b1").searched()
     stored = replace(stored, parameters=Parameters(peak="2"))
     refit.check_overrides(stored, {"peak": "2", "max_depth": 9, "resolution": 1})
     with pytest.raises(UsageError, match="--peak: darc resume goes on with the peak"):
