@@ -99,7 +99,8 @@ class AgentMemory(Control):
         self.members = SetCounts(self, self.contexts.addresses, read, write)
 
     def set_landings(self, areas: Sequence[int]) -> None:
-        """Tells where areas with landings begin."""
+        """Tells where areas with landings begin. Raises TargetError: the agent has no room for so
+        many."""
         limit = self.blob.constants.MAX_AREAS
         if len(areas) > limit:
             raise TargetError(f"the program's code is in more than {limit} far places")

@@ -248,7 +248,8 @@ class Session:
         return self._collecting.alive
 
     def beat(self) -> None:
-        """A sign of life to the probes, several times a second. Any thread."""
+        """A sign of life to the probes, several times a second. Any thread. Raises TargetError: the
+        program has written over what is counted with."""
         if self.alive:
             self._switches.drain()
             if (why := self.collector.damage()) is not None:
