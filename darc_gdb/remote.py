@@ -105,7 +105,7 @@ class GdbRemote(Remote):
             gdb.execute(f"set remotetimeout {_ANSWER_SECONDS}", to_string=True)
         if self._line is not None and self.is_qemu:
             self._target.memory.hold_by(self._line.hold)
-            self._target.callbacks.stand_by_itself(self._tell_if_it_ran)
+            self._target.inferiors.stand_by_itself(self._tell_if_it_ran)
             self._line.watch()
         else:
             self._line = None
@@ -159,7 +159,10 @@ class GdbRemote(Remote):
 
             gate = _Gate(address, accepts, is_broken_off)
             limit = _Limit(
-                self._target.callbacks.is_to_leave, self._target.patience, is_broken_off, late
+                self._target.inferiors.callbacks.is_to_leave,
+                self._target.patience,
+                is_broken_off,
+                late,
             )
             try:
                 with (
