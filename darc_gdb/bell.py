@@ -49,6 +49,7 @@ class GdbBell(Bell):
         turn: Turn,
         inferiors: Inferiors,
         deciding: Deciding,
+        *,
         threads: GdbThreads,
         screen: GdbScreen,
     ) -> None:

@@ -59,6 +59,7 @@ class GdbBreaks(Breaks):
         turn: Turn,
         inferiors: Inferiors,
         deciding: Deciding,
+        *,
         memory: GdbMemory,
         threads: GdbThreads,
         calls: Calls,

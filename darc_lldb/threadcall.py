@@ -54,6 +54,7 @@ class ThreadCall:
         process: lldb.SBProcess,
         thread: lldb.SBThread,
         back: int,
+        *,
         events: lldb.SBListener | None = None,
         note: Callable[[Place], None] = lambda place: None,
     ) -> None:

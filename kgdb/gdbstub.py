@@ -190,7 +190,7 @@ class Kgdb(GdbStub):
         pointers = self._value(_TABLES)
         if pointers is None:
             return None
-        return leaf(self._target.memory.read, pointers, self.direct_map, address)
+        return leaf(self._target.memory.read, pointers, self.direct_map, address=address)
 
     def _set(self, place: int, entry: int) -> None:
         self._target.memory.write(place, entry.to_bytes(8, "little"))

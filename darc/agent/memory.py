@@ -79,8 +79,8 @@ class AgentMemory(Control):
     runs.
     """
 
-    def __init__(self, blob: Blob, base: int, layout: Layout, read: Read, write: Write) -> None:
-        super().__init__(blob, base, layout, read, write)
+    def __init__(self, blob: Blob, base: int, layout: Layout, *, read: Read, write: Write) -> None:
+        super().__init__(blob, base, layout, read=read, write=write)
         self.sites = Sites(self, read, write)
         self.contexts = ThreadContexts(self, read, write)
         self.records = Records(

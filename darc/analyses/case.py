@@ -56,7 +56,9 @@ class Case:
             profile,
             PeakChoice(profile, pace, subject.spec),
             Resumption(resumed, root, subject.program),
-            RoundOps(subject.program, subject.switches, root, resumed, collector.ops),
+            RoundOps(
+                subject.program, subject.switches, root, resumed=resumed, keeper=collector.ops
+            ),
             # The first one's: a collector that follows has no such time.
             RunClock(lambda: collector.unsettled_seconds),
         )

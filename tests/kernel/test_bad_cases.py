@@ -180,7 +180,7 @@ STOPS = "os.kill(os.getpid(), 2)"
     ],
 )
 def test_a_module_that_is_removed_while_its_function_is_timed(
-    shared: Machine, tmp_path: Path, start: str, spec: str, then: str
+    shared: Machine, tmp_path: Path, start: str, *, spec: str, then: str
 ) -> None:
     """The user is told, at a stop or when the time is up; and the kernel gets its module back, and
     an analysis there, as well."""

@@ -135,7 +135,9 @@ def test_a_loop_shows_how_often_it_calls() -> None:
 
 
 def tree_text(root: Fnode) -> str:
-    return "\n".join(line.plain for line in draw_tree(root, 200, True, lambda c: f"{c:.0f}"))
+    return "\n".join(
+        line.plain for line in draw_tree(root, 200, True, latency=lambda c: f"{c:.0f}")
+    )
 
 
 def test_an_interrupt_is_one_cause_wherever_it_comes() -> None:
@@ -898,6 +900,7 @@ def test_orders_are_consistent(
     f0: Routine,
     lookahead: int | None,
     decision_ops: int | None,
+    *,
     max_probes: int,
     max_depth: int,
 ) -> None:

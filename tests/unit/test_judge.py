@@ -248,7 +248,7 @@ def test_votes_that_tell_nothing(found: Contest, text: str) -> None:
 
 @given(callees, st.integers(0, 40), percentages, st.sampled_from(Loops), st.data())
 def test_the_order_of_callees_does_not_matter(
-    timed: list[Callee], own: int, percentage: float, loops: Loops, data: st.DataObject
+    timed: list[Callee], own: int, percentage: float, *, loops: Loops, data: st.DataObject
 ) -> None:
     parameters = replace(CALLS, maxcount_percentage=percentage, loops=loops)
     order = data.draw(st.permutations(range(len(timed))))
@@ -290,7 +290,7 @@ def test_the_order_in_which_votes_come_does_not_matter(
 
 @given(callees, st.integers(0, 40), percentages, st.booleans(), st.sampled_from(Loops))
 def test_a_conclusive_ruling_names_somebody_and_changes_nothing(
-    timed: list[Callee], own: int, percentage: float, auto: bool, loops: Loops
+    timed: list[Callee], own: int, percentage: float, *, auto: bool, loops: Loops
 ) -> None:
     parameters = replace(CALLS, maxcount_percentage=percentage, auto=auto, loops=loops)
     found = contest(timed, own=own, ops=40)

@@ -190,7 +190,7 @@ def assert_same(site: Site | None, code: bytes, sectors: str) -> None:
 @example(b"\x2e\x2e\x2e", "call r11", 0, "on the path")
 @pytest.mark.parametrize("is_kernel", [False, True], ids=["process", "kernel"])
 def test_a_call_with_any_prefixes(
-    is_kernel: bool, before: bytes, form: str, nop: int, sectors: str
+    is_kernel: bool, before: bytes, form: str, *, nop: int, sectors: str
 ) -> None:
     begin = (NOP if is_kernel else b"") + BEGIN
     call = complete(before + FORMS[form], CODE + len(begin))
@@ -212,7 +212,7 @@ JUMPS = {"jmp": b"\xe9", "jmp rax": b"\xff\xe0", "jmp r11": b"\x41\xff\xe3"}
 )
 @pytest.mark.parametrize("is_kernel", [False, True], ids=["process", "kernel"])
 def test_a_jump_with_any_prefixes(
-    is_kernel: bool, before: bytes, form: str, behind: bytes, sectors: str
+    is_kernel: bool, before: bytes, form: str, *, behind: bytes, sectors: str
 ) -> None:
     begin = (NOP if is_kernel else b"") + JUMPED
     code = begin + complete(before + JUMPS[form], CODE + len(begin)) + behind
