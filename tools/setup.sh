@@ -20,8 +20,8 @@ for purpose; do
         tools+=(lldb)
         ;;
     test)
-        packages+=(lldb clang libunwind-dev valgrind)
-        tools+=(lldb clang valgrind)
+        packages+=(lldb clang libunwind-dev valgrind default-jdk-headless)
+        tools+=(lldb clang valgrind javac)
         ;;
     kernel)
         packages+=(qemu-system-x86 busybox-static e2fsprogs xz-utils flex bison bc libelf-dev dwarves)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import mmap
 import os
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,17 +20,13 @@ from darc.pads.foothold import MARK
 from darc.target.target import Region
 from tests.fake_target import FakeTarget, FakeThread
 
-LONGS = (ctypes.c_long,) * 5
-FIXED_NOREPLACE = 0x100000
-"""Of mmap(2)."""
 
+class Watched(FakeTarget):
+    """A process that would unmap memory for darc."""
 
-class Own(FakeTarget):
-    """This process, that would unmap memory for darc."""
-
-    def __init__(self) -> None:
+    def __init__(self, pid: int) -> None:
         super().__init__()
-        self.process = os.getpid()
+        self.process = pid
         self.unmapped: list[Sequence[int]] = []
         self.fake_threads[1] = FakeThread(1)
 
@@ -38,40 +35,43 @@ class Own(FakeTarget):
         return 0
 
 
+CHILD = f"""
+import ctypes, mmap, sys
+protection = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+area = mmap.mmap(-1, 1 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, protection)
+area[:{len(MARK)}] = {MARK!r}
+stack = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+place = ctypes.addressof(ctypes.c_char.from_buffer(area))
+ctypes.c_uint64.from_buffer(stack).value = place + int(sys.argv[1])
+print(place, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def process_with_a_word(offset: int) -> Iterator[tuple[int, range]]:
+    """A process with an area of darc's and, elsewhere, a word that leads so far into it. Another
+    one than this, whose heap has what was read of earlier cases."""
+    command = [sys.executable, "-c", CHILD, str(offset)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        with child.stdin:
+            base = int(child.stdout.readline())
+            yield child.pid, range(base, base + (1 << 20))
+
+
 @pytest.mark.parametrize(
     ("offset", "is_kept"), [(0x63E2, True), (64, True), (31, False), (0, False)]
 )
 def test_where_a_thread_may_come_back_to(offset: int, is_kept: bool) -> None:
     """A signal's handler has interrupted it there: its program counter does not tell. The area
     begins with a header: pads compare with its address, and nobody comes there."""
-    stack = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE)
-    # In place: bytes of it would stay in this process's heap, where the next case finds them.
-    word = ctypes.c_uint64.from_buffer(stack)
-    target = Own()
-    program = Program(target, Path("/"), [])
-    with somewhere_else() as area, MemoryFile(os.getpid()) as memory:
-        word.value = area.start + offset
-        give_back_noted(target, memory, program=program, pid=os.getpid(), noted=[area])
-        word.value = 0
+    with process_with_a_word(offset) as (pid, area), MemoryFile(pid) as memory:
+        target = Watched(pid)
+        program = Program(target, Path("/"), [])
+        give_back_noted(target, memory, program=program, pid=pid, noted=[area])
     assert target.unmapped == ([] if is_kept else [(area.start, len(area))])
-
-
-@contextlib.contextmanager
-def somewhere_else() -> Iterator[range]:
-    """An area where this process had nothing before: old words of its heap may lead to any other
-    place."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, (ctypes.c_void_p, *LONGS)
-    libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_long)
-    own = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
-    kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | FIXED_NOREPLACE
-    base = libc.mmap(0x1234_5000_0000, 1 << 20, own, kind, -1, 0)
-    assert base == 0x1234_5000_0000, os.strerror(ctypes.get_errno())
-    ctypes.memmove(base, MARK, len(MARK))
-    try:
-        yield range(base, base + (1 << 20))
-    finally:
-        assert libc.munmap(base, 1 << 20) == 0
 
 
 @pytest.mark.parametrize("is_leaving", [True, False])
@@ -84,7 +84,7 @@ def test_a_debugger_was_killed_as_it_was_about_to_unmap(is_leaving: bool) -> Non
             for one in regions(os.getpid())
             if one.end - one.start == len(area) and one.permissions == "r--p" and not one.path
         )
-        target, place = Own(), range(base, base + len(area))
+        target, place = Watched(os.getpid()), range(base, base + len(area))
         give_back_noted(
             target,
             memory,

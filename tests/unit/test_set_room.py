@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from darc.agent import compiled
 from darc.agent.fieldnames import Structure
-from darc.agent.layout import plan, room_for_set
+from darc.agent.layout import plan, room_for, room_for_set
 from darc.agent.memory import AgentMemory
 from darc.collectors.set_collector import MOST_FUNCTIONS
 
@@ -22,3 +24,19 @@ def test_every_function_has_a_word_in_each_context(functions: int, threads: int)
     )
     assert tables.members.most >= functions
     assert layout.room.blocks * blob.sizes[Structure.BLOCK] <= 64 << 20
+
+
+@given(st.integers(1, 4000), st.integers(1, 3000), st.integers(1, 5000), st.integers(0, 1 << 28))
+def test_what_holds_a_set_and_a_search_has_room_for_each(
+    functions: int, threads: int, probes: int, code: int
+) -> None:
+    """One that follows the other finds room, and the program does not stand still for more."""
+    of_set, of_search = room_for_set(functions, threads), room_for(probes, threads, code)
+    both = of_set.joined(of_search)
+    assert both.holds(of_set)
+    assert both.holds(of_search)
+    assert of_search.joined(of_set) == both
+    assert of_set.joined(of_set) == of_set
+    for name in ("nodes", "records", "contexts"):
+        number = getattr(both, name)
+        assert number & (number - 1) == 0
