@@ -889,11 +889,11 @@ def test_the_paths_do_not_depend_on_the_lookahead(f0: Routine, percentage: float
 
 
 @given(
-    programs(),
-    st.sampled_from(LOOKAHEADS),
-    st.sampled_from([None, 20]),
-    st.sampled_from([1, 2, 4, 1000]),
-    st.sampled_from([2, 3, 32]),
+    f0=programs(),
+    lookahead=st.sampled_from(LOOKAHEADS),
+    decision_ops=st.sampled_from([None, 20]),
+    max_probes=st.sampled_from([1, 2, 4, 1000]),
+    max_depth=st.sampled_from([2, 3, 32]),
 )
 @settings(deadline=None)
 def test_orders_are_consistent(
