@@ -13,6 +13,7 @@ from darc.app.app import App
 from darc.model.errors import DarcError
 from darc_gdb import ctrlc, printed
 from darc_gdb import target as backend
+from darc_gdb.callbacks import GdbCallbacks
 from darc_gdb.departure import Departure
 from darc_gdb.failures import complain, gdb_error
 from darc_gdb.stopping import Stopping
@@ -21,7 +22,7 @@ from darc_gdb.target import GdbTarget
 
 def stand_by() -> None:
     """darc is loaded: from now on it hears that gdb is told to end."""
-    backend.TARGET.callbacks.stand_by()
+    backend.TARGET.inferiors.callbacks.stand_by()
 
 
 def connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
@@ -29,29 +30,28 @@ def connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     how it does not any more."""
     departure = Departure(app, target)
     stopping = Stopping(app, target, departure.farewell)
-    _set_callbacks(app, target, departure, stopping)
     stop_hook = _StopHook(app, stopping, undo)
-    target.callbacks.hears_stops_first = stop_hook.stand_first
+    farewell = departure.farewell
+    callbacks = GdbCallbacks(
+        failed=lambda error: complain(app, error),
+        on_user_stop=stopping.on_user_stop,
+        follow_up=stopping.follow_up,
+        goes_on=stopping.goes_on,
+        went_on=stopping.went_on,
+        before_stop=stopping.before_stop,
+        hears_stops_first=stop_hook.stand_first,
+        hears_stops_last=stopping.hears_stops_last,
+        is_to_leave=farewell.is_wanted,
+        stand_by=farewell.stand_by,
+        undisturbed=departure.undisturbed,
+    )
+    target.inferiors.serve(callbacks)
+    target.screen.end_by(farewell.is_wanted)
     _hear(target, departure, stopping, undo)
     _LeaveHook(app, departure, undo)
     _ContinueHook(app, undo)
     _GoHook(undo)
     _BeginHook(undo)
-
-
-def _set_callbacks(app: App, target: GdbTarget, departure: Departure, stopping: Stopping) -> None:
-    callbacks = target.callbacks
-    callbacks.failed = lambda error: complain(app, error)
-    callbacks.before_stop = stopping.before_stop
-    callbacks.on_user_stop = stopping.on_user_stop
-    callbacks.follow_up = stopping.follow_up
-    callbacks.goes_on = stopping.goes_on
-    callbacks.went_on = stopping.went_on
-    callbacks.hears_stops_last = stopping.hears_stops_last
-    callbacks.undisturbed = departure.undisturbed
-    callbacks.is_to_leave = departure.farewell.is_wanted
-    target.screen.end_by(departure.farewell.is_wanted)
-    callbacks.stand_by = departure.farewell.stand_by
 
 
 def _hear(
@@ -130,8 +130,8 @@ class _ContinueHook(gdb.Command):
         try:
             backend.TARGET.handlers.continues()
             with ctrlc.waits(), backend.TARGET.memory.unnoticed():
-                backend.TARGET.callbacks.hold_still()
-                backend.TARGET.callbacks.goes_on()
+                backend.TARGET.inferiors.callbacks.hold_still()
+                backend.TARGET.inferiors.callbacks.goes_on()
         except Exception as error:
             raise gdb_error(self._app, error) from None
 
@@ -190,7 +190,7 @@ class _StopHook(gdb.Command):
         may_execute = target.deciding.all_stop and not target.user_breaks.hits.have_commands
         beside = target.memory.unnoticed() if may_execute else contextlib.nullcontext()
         with ctrlc.waits(), beside, target.memory.handling():
-            target.callbacks.guarded(self._stopping.before_others)
+            target.inferiors.callbacks.guarded(self._stopping.before_others)
 
 
 def _hook(command: str, action: str, undo: contextlib.ExitStack) -> None:

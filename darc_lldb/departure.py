@@ -16,8 +16,8 @@ _STILL_LOOKS = 250
 """After so many looks the command that was to let the program go on has failed."""
 _END_SECONDS = 5.0
 """Longer than lldb takes to end when it may."""
-_PATIENCE_SECONDS = 15.0
-"""Longer than it takes to take probes out."""
+TAKING_OUT_SECONDS = 15.0
+"""Longer than it takes to take probes out: lldb ends after this time in any case."""
 
 
 class Departure:
@@ -49,7 +49,7 @@ class Departure:
         thread, which must not have darc's lock."""
         over = threading.Event()
         self._begin(knock, take_out, over.set)
-        over.wait(_PATIENCE_SECONDS)
+        over.wait(TAKING_OUT_SECONDS)
 
     def ask(
         self, knock: Callable[[], bool], take_out: Callable[[], None], done: Callable[[], None]

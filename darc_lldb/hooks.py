@@ -14,7 +14,7 @@ from darc.debuggee import beside
 from darc.model.errors import TargetError
 from darc.target.target import State
 from darc_lldb import overrides
-from darc_lldb.callbacks import Callbacks
+from darc_lldb.callbacks import LldbCallbacks
 from darc_lldb.debuggers import DEBUGGERS
 from darc_lldb.failures import told
 from darc_lldb.farewell import Farewell
@@ -63,7 +63,7 @@ def connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     Raises:
         KeyboardInterrupt: the user has pressed Ctrl-C, and lldb takes no stop hook.
     """
-    callbacks = Callbacks(
+    callbacks = LldbCallbacks(
         failed=lambda error: target.screen.complain(told(app, error)),
         on_user_stop=app.observer.on_stop,
         follow_up=app.observer.follow_up,

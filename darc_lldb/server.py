@@ -76,7 +76,8 @@ class Server:
         return self._send("qXfer:siginfo:read::0,100")
 
     def write(self, address: int, data: bytes) -> None:
-        """Writes memory through lldb, which knows its breakpoints."""
+        """Writes memory through lldb, which knows its breakpoints. Raises TargetError: it
+        cannot."""
         error = lldb.SBError()
         if self._process.WriteMemory(address, data, error) != len(data) or error.Fail():
             raise TargetError(f"lldb: {error.GetCString()}")

@@ -76,7 +76,7 @@ class KernelPads(PadBackend):
                 return self._restore(left)
             finally:
                 kernel.leave()
-        restored = clean_up(kernel.target, left.tables, left.is_pad, None)
+        restored = clean_up(kernel.target, left.tables, left.is_pad, own_back=None)
         start, end = kernel.value("_stext"), kernel.value("_etext")
         if start is not None and end is not None:
             kernel.gdbstub.lock_again(start, end)

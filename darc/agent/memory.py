@@ -79,8 +79,8 @@ class AgentMemory(Control):
     runs.
     """
 
-    def __init__(self, blob: Blob, base: int, layout: Layout, read: Read, write: Write) -> None:
-        super().__init__(blob, base, layout, read, write)
+    def __init__(self, blob: Blob, base: int, layout: Layout, *, read: Read, write: Write) -> None:
+        super().__init__(blob, base, layout, read=read, write=write)
         self.sites = Sites(self, read, write)
         self.contexts = ThreadContexts(self, read, write)
         self.records = Records(
@@ -99,7 +99,8 @@ class AgentMemory(Control):
         self.members = SetCounts(self, self.contexts.addresses, read, write)
 
     def set_landings(self, areas: Sequence[int]) -> None:
-        """Tells where areas with landings begin."""
+        """Tells where areas with landings begin. Raises TargetError: the agent has no room for so
+        many."""
         limit = self.blob.constants.MAX_AREAS
         if len(areas) > limit:
             raise TargetError(f"the program's code is in more than {limit} far places")

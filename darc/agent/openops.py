@@ -26,6 +26,7 @@ class OpenOps:
         control: Control,
         contexts: ThreadContexts,
         records: Records,
+        *,
         kept: KeptOpTables,
         read: Read,
         write: Write,

@@ -25,7 +25,7 @@ class Records:
     """Those in the tables that ``control`` belongs to, each by its address."""
 
     def __init__(
-        self, control: Control, contexts: ThreadContexts, sites: Sites, read: Read, write: Write
+        self, control: Control, contexts: ThreadContexts, sites: Sites, *, read: Read, write: Write
     ) -> None:
         self._control = control
         self._contexts = contexts

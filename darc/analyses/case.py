@@ -56,7 +56,7 @@ class Case:
             profile,
             PeakChoice(profile, pace, brief.spec),
             Resumption(resumed, root, brief.program),
-            RoundOps(brief.program, brief.switches, root, resumed, collector.ops),
+            RoundOps(brief.program, brief.switches, root, resumed=resumed, keeper=collector.ops),
             # The first one's: a collector that follows has no such time.
             RunClock(lambda: collector.unsettled_seconds),
         )

@@ -205,6 +205,7 @@ def find_start(
     program: Program,
     debuggee: HasCode,
     target: Target,
+    *,
     request: Request,
     progress: Callable[[str], None],
 ) -> int:

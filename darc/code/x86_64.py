@@ -390,6 +390,7 @@ def _read_table(
     function: FunctionCode[Instruction],
     around: Surroundings,
     table: int,
+    *,
     form: str,
     bases: Sequence[int],
 ) -> set[int]:
@@ -801,6 +802,7 @@ def _padding(
     function: FunctionCode[Instruction],
     taken: list[Instruction],
     length: int,
+    *,
     around: Surroundings,
     room: int,
 ) -> Prologue[Instruction] | Refusal:

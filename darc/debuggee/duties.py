@@ -47,7 +47,7 @@ class Clocked(ABC):
     @property
     @abstractmethod
     def hz(self) -> int:
-        """Cycles of its time-stamp counter in a second."""
+        """Cycles of its time-stamp counter in a second. Raises UnsupportedError: nothing tells."""
 
     shares_clock = False
     """Whether its time-stamp counter is the one that the debugger itself reads."""
@@ -237,6 +237,7 @@ class TakesBreakpoints(ABC):
 
         Raises:
             NotFoundError: there is no such thread or task.
+            UsageError: what runs there is told by the other one of the two.
         """
 
     def strand(self, thread: int) -> int:

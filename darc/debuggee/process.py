@@ -185,7 +185,7 @@ class ProcessDebuggee(Debuggee):
             self._target,
             procfs.root(pid),
             procfs.regions(pid),
-            procfs.run_as(pid),
+            called=procfs.run_as(pid),
             beside=partial(procfs.mapped_file, pid),
         )
 

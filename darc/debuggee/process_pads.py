@@ -25,7 +25,7 @@ from darc.target.target import Target
 
 NO_TASKS = "--task is for kernels: take --thread here"
 
-_PATIENCE_SECONDS = 10.0
+_SIGN_SECONDS = 10.0
 """How long the pads go on without a sign of life from the debugger, before they look for it."""
 
 _FRESH_SECONDS = 0.2
@@ -122,7 +122,7 @@ class ProcessPads(PadBackend):
             needed=needed,
             batch=batch_size(needed),
             only_thread=only,
-            patience=int(_PATIENCE_SECONDS * clock.tsc_hz()),
+            patience=int(_SIGN_SECONDS * clock.tsc_hz()),
             fresh=int(_FRESH_SECONDS * clock.tsc_hz()),
             debugger=bell.own_pid_for(self._pid),
         )
@@ -196,7 +196,7 @@ class ProcessPads(PadBackend):
         deadline = never
         if seconds_left is not None:  # a little late, as the time must be up when the agent rings
             deadline = min(never, now + int((max(seconds_left, 0) * 1.0005 + 0.02) * hz))
-        tables.beat(now, min(deadline, now + int(_PATIENCE_SECONDS * hz)), deadline)
+        tables.beat(now, min(deadline, now + int(_SIGN_SECONDS * hz)), deadline)
 
     def look_after(self, tables: AgentMemory) -> None:
         """In a seccomp sandbox the agent makes no system calls; the monitor rings for it."""

@@ -117,6 +117,8 @@ class PadBackend(ABC):
 
         Raises:
             NotFoundError: there is no such thread or task.
+            UsageError: what runs there is told by the other one of the two.
+            UnsupportedError: the agent has nothing to ring with.
         """
 
     @abstractmethod

@@ -251,7 +251,11 @@ class Session:
 
     def beat(self) -> None:
         """A sign of life to the probes, several times a second, and what is to be looked after as
-        they are in. Any thread."""
+        they are in. Any thread.
+
+        Raises:
+            TargetError: the program has written over what is counted with.
+        """
         if self.alive:
             self._switches.drain()
             if (why := self.collector.damage()) is not None:

@@ -222,7 +222,8 @@ class Target(ABC):
     @property
     @abstractmethod
     def executable(self) -> str | None:
-        """Path of the program's file, also before it runs."""
+        """Path of the program's file, also before it runs. Raises TargetError: the debugger does
+        not tell it yet."""
 
     @property
     @any_thread

@@ -17,6 +17,7 @@ import lldb  # noqa: E402
 
 import darc_lldb.stophook  # noqa: E402
 from darc.app.app import App  # noqa: E402
+from darc_lldb.callbacks import LldbCallbacks  # noqa: E402
 from darc_lldb.debuggers import DEBUGGERS, InDebugger  # noqa: E402
 from darc_lldb.target import LldbTarget  # noqa: E402
 from tests.contract.checks import CHECKS  # noqa: E402
@@ -35,7 +36,7 @@ class LldbWorld(World):
         DEBUGGERS[debugger.GetID()] = InDebugger(
             self.target, cast(App, None)
         )  # no command is given
-        self.target.inferior.callbacks.failed = self._failed
+        self.target.inferior.serve(lambda: False, LldbCallbacks(failed=self._failed))
         self.failures: list[Exception] = []
         self._execute("target stop-hook add -P darc_lldb.stophook.StopHook")
         self.target.prepare()

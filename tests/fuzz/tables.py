@@ -105,7 +105,10 @@ def trial(chance: random.Random) -> None:
         lambda: tables.reset(1),
         lambda: restore_stacks(program, tables, lambda word: word // 3 or None),
         lambda: clean_up(
-            program, tables, lambda address: address % 3 == 0, lambda word: word // 3 or None
+            program,
+            tables,
+            lambda address: address % 3 == 0,
+            own_back=lambda word: word // 3 or None,
         ),
         lambda: layout_in(blob, BASE, _control(memory, blob), memory.read),
         lambda: tables.mappings,

@@ -28,6 +28,7 @@ class Bench:
         code: Code,
         analysis: Callable[[AnalysisBrief], Analysis] = RootCauses,
         spent: float = 0.0,
+        *,
         watch: OffWatch | None = None,
         time: MovedTime | None = None,
         **parameters: object,

@@ -104,9 +104,9 @@ class Files:
 
     def __init__(self, *, is_home: bool = True, runs: bool = True) -> None:
         module = importlib.import_module("darc_gdb.loadedfiles")
-        inferiors = SimpleNamespace(is_home=lambda _one: is_home, runs=runs)
         callbacks = SimpleNamespace(guarded=lambda work: work())
-        self.files = module.LoadedFiles(callbacks, inferiors)
+        inferiors = SimpleNamespace(is_home=lambda _one: is_home, runs=runs, callbacks=callbacks)
+        self.files = module.LoadedFiles(inferiors)
         self.heard = 0
         self.says = Outcome.STOP
         self.files.tell(self.hear)
