@@ -7,7 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
-from darc.analyses.analysis import Subject
+from darc.analyses.analysis import AnalysisBrief
 from darc.analyses.case import Case
 from darc.analyses.closingphase import ClosingPhase
 from darc.analyses.closinground import ClosingRound
@@ -147,17 +147,22 @@ class Keeper:
         return ops.of_samples(root, self.count)
 
 
-class Program:
-    """Of one file, which a helper may read; ``read`` are those that were."""
+class ProgramOfFiles:
+    """A helper may read these; ``read`` are those that were, ``asked`` the addresses near which
+    they were asked for."""
 
     asks_debugger = False
 
-    def __init__(self) -> None:
+    def __init__(self, *paths: str) -> None:
+        self._paths = paths
         self.read: list[str] = []
+        self.asked: list[int] = []
 
     def modules_near(self, address: int) -> Iterator[Any]:
-        image = SimpleNamespace(warm_up=partial(self.read.append, "mixture"))
-        yield SimpleNamespace(is_vdso=False, image=image)
+        self.asked.append(address)
+        for path in self._paths:
+            image = SimpleNamespace(warm_up=partial(self.read.append, path))
+            yield SimpleNamespace(is_vdso=path == "[vdso]", image=image)
 
     def module_at(self, address: int) -> None:
         return None
@@ -168,11 +173,11 @@ class Made:
 
     def __init__(self, resumed: SavedDescent | None = None, **parameters: Any) -> None:
         self.collector = MadeCollector()
-        self.program = Program()
+        self.program = ProgramOfFiles("mixture")
         self.notes: list[str] = []
         self.root = Fnode(samples.function("handle"))
         defaults = Parameters(start_ops=100, lookahead=1, decision_ops=4)
-        self.subject = Subject(
+        self.brief = AnalysisBrief(
             program=cast(Any, self.program),
             collector=cast(Collector, self.collector),
             root=self.root,
@@ -180,7 +185,7 @@ class Made:
             parameters=defaults.overridden(parameters),
             note=self.notes.append,
         )
-        self.case = Case.of(self.subject, resumed)
+        self.case = Case.of(self.brief, resumed)
 
     @property
     def asked(self) -> list[object]:
@@ -204,7 +209,7 @@ class Made:
     def searching(self) -> SearchPhase:
         """The phase in which causes are searched for: it has given its first orders."""
         self.profiled()
-        phase = SearchPhase.begun(self.case, self.subject.collector, needed=100)
+        phase = SearchPhase.begun(self.case, self.brief.collector, needed=100)
         phase.begin()
         return phase
 
