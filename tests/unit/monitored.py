@@ -16,6 +16,7 @@ from darc.model.parameters import Probes
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.session.session import Session
+from darc.target.bare import Bare
 from darc.target.target import Target
 from darc.views.style import Style
 from tests.debugger import WATCHDOG_SECONDS
@@ -79,6 +80,7 @@ class Analysis:
         self.interrupts_by_signal = True
         self.called_off = 0
         self.rings = self.rings_itself = self.are_out = self.goes_on_unseen = False
+        self.bare = Bare.STEPS
         self.urgent: int | None = None
         self.collector = Collector()
         self.cost = ProgramFigures()

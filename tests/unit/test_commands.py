@@ -588,6 +588,11 @@ def test_what_is_wrong_where_no_op_is_kept() -> None:
         ({"peak": None}, "choose a peak first"),
         ({"probes": Probes.BREAKPOINT}, "timed by a breakpoint"),
         ({}, "no op of peak 3 is kept yet"),
+        (
+            {"peak": None, "profile": None, "status": Status.ENDED},
+            "the program ended before a call of handle was seen",
+        ),
+        ({"status": Status.ENDED}, "the program ended before a call inside the peak was kept"),
     ):
         for name in ("ops", "compare"):
             with pytest.raises(UsageError, match=message):

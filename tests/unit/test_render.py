@@ -29,6 +29,7 @@ from darc.model.peaks import Peak, PeakRange, find_peaks
 from darc.model.snapshot import Snapshot
 from darc.model.status import EndedBy, Status
 from darc.model.waits import Holder, Role, WaitedFor, Waits
+from darc.target.bare import Bare
 from darc.views import render
 from darc.views.exporters.json import to_json
 from darc.views.exporters.text import report
@@ -683,7 +684,7 @@ def test_the_live_line_where_memory_cannot_be_read() -> None:
         status=Status.PENDING, profile=None, peak=None, collected=None, needed=100
     )
     assert "waits for 100 calls" in live(profiling, Style(200))
-    stepped = live(searching, Style(200), is_stepped=True)
+    stepped = live(searching, Style(200), bare=Bare.STEPS)
     assert "in progress, without probes while you step · " in stepped
     assert "probes · " not in stepped
 
