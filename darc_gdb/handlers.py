@@ -8,7 +8,7 @@ from typing import Any
 
 import gdb
 
-from darc.target.bare import Bare
+from darc.model.bare import Bare
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_gdb.bell import GdbBell

@@ -13,8 +13,8 @@ import gdb
 
 from darc.debuggee import procfs
 from darc.debuggee.refusals import check_processor, no_program
+from darc.model.bare import Bare
 from darc.model.errors import TargetError, UnsupportedError
-from darc.target.bare import Bare
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc.target.target import Passage, SignalStop, State, Target

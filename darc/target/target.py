@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from darc.target.bare import Bare
+from darc.model.bare import Bare
 from darc.target.bell import Bell
 from darc.target.breaks import Breaks
 from darc.target.companions import NOBODY, Companions

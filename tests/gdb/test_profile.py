@@ -625,3 +625,36 @@ def test_a_pattern_that_means_nothing_is_told_and_the_others_are_profiled(tmp_pa
     assert "darc: no function of mixture, or of a library that is loaded" in done.gdb
     assert "flush" in done.section("then"), done.gdb
     assert "no function is called no_such_function" in done.section("then"), done.gdb
+
+
+AREAS = (
+    "python print('areas', sorted({one.start for one in"
+    " __import__('darc.debuggee.procfs', fromlist=['regions']).regions("
+    "gdb.selected_inferior().pid) if 'x' in one.permissions and not one.path}))"
+)
+
+
+def test_a_search_that_follows_takes_what_the_profile_has_left(tmp_path: Path) -> None:
+    """The program does not stand still while the one's memory is given back, and another's made."""
+    with server(build("server")) as running:
+        commands = [
+            "darc profile handle step burn --time 1s",
+            "continue",
+            mark("first"),
+            AREAS,
+            "darc start 1 --start-ops 500 --peak last",
+            "continue",
+            mark("second"),
+            AREAS,
+            "darc stop",
+            "detach",
+        ]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+        first, second = (
+            set(re.findall(r"\d+", done.section(name).partition("areas")[2].splitlines()[0]))
+            for name in ("first", "second")
+        )
+        assert len(first) > 0, done.gdb
+        assert first <= second, done.gdb
+        assert "root cause" in done.section("first"), done.gdb
+        assert running.finish() == 0

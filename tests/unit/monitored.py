@@ -12,11 +12,11 @@ import pytest
 
 from darc.app.monitor import Monitor
 from darc.collectors.duties import Summons
+from darc.model.bare import Bare
 from darc.model.parameters import Probes
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.session.session import Session
-from darc.target.bare import Bare
 from darc.target.target import Target
 from darc.views.style import Style
 from tests.debugger import WATCHDOG_SECONDS

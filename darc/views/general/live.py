@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from darc.model.bare import Bare
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
-from darc.target.bare import Bare
 from darc.views.parts import PARTS
 from darc.views.parts.part import Doing
 from darc.views.render import peak_name, wanted_text
