@@ -152,7 +152,7 @@ class Observer:
     def on_resume(self) -> None:
         """The program goes on."""
         self._is_killed = False
-        self._waiting.was_attached = self._target.attached
+        self._waiting.program_runs(attached=self._target.attached)
         self._current.journal.stands(stopped=False)
         session = self._session
         if session is not None and session.alive and self._monitor is None:

@@ -79,7 +79,7 @@ class Waiting:
         """What waits for the next program, as the one before was killed at a stop."""
         self.failure: DarcError | None = None
         """Why the last one came to nothing."""
-        self.was_attached = False
+        self._was_attached = False
         """Whether the program that ran last was attached to."""
         self._is_found = False
         self._copies: list[str] = []
@@ -104,7 +104,7 @@ class Waiting:
     def for_program(self, request: Request, missing: str | None = None) -> None:
         """There is no program yet; ``missing`` says so where the function is not there either."""
         self.request = request
-        how = _ATTACHED_ENDED % request.command if self.was_attached else "type 'run'"
+        how = _ATTACHED_ENDED % request.command if self._was_attached else "type 'run'"
         if missing is None:
             self._app.emit(f"darc: waits for {request.function}: {how}")
         else:
@@ -180,6 +180,10 @@ class Waiting:
     def forget_failure(self) -> None:
         """Another one takes the place of what came to nothing."""
         self.failure = None
+
+    def program_runs(self, *, attached: bool) -> None:
+        """A program goes on, which was ``attached`` to, or launched."""
+        self._was_attached = attached
 
     def program_ended(self) -> None:
         """The program is gone."""
