@@ -8,8 +8,9 @@ from typing import Any
 
 import gdb
 
+from darc.model.bare import Bare
 from darc.target.outcome import Outcome
-from darc.target.ownthread import Turn, own_thread
+from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_gdb.bell import GdbBell
 from darc_gdb.breaks import GdbBreaks
 from darc_gdb.deciding import Deciding
@@ -17,7 +18,7 @@ from darc_gdb.inferiors import Inferiors
 from darc_gdb.loadedfiles import LoadedFiles
 from darc_gdb.screen import GdbScreen
 from darc_gdb.stopsignal import StopSignal
-from darc_gdb.threads import GdbThreads
+from darc_gdb.threads import GdbThreads, selected, tid
 from darc_gdb.user_breaks import GdbUserBreakpoints
 
 
@@ -51,7 +52,9 @@ class EventHandlers:
         self.resumed = 0
         """How often gdb has told that it lets the program go on."""
         self.is_let_go = False
-        """Whether the user has let it go on in another way than by 'continue' and by steps."""
+        """Whether the user has let it go on without probes, and not by steps."""
+        self._own_stops = 0
+        """How many stops of darc's own there had been at the latest for the user."""
 
     def all(self) -> Sequence[tuple[Any, Callable[[Any], None]]]:
         """What to connect with which of gdb's events."""
@@ -79,6 +82,35 @@ class EventHandlers:
 
     # -------------------------------------------------------------------- it goes on
 
+    @property
+    def dies(self) -> bool:
+        """Whether the program stands where it has stopped for a signal that will probably be its
+        end."""
+        is_still_there = self._own_stops == self._deciding.own_stops
+        return is_still_there and self.signal.ends(int(gdb.selected_inferior().pid) or None)
+
+    @property
+    @any_thread
+    def bare(self) -> Bare:
+        """By what the program runs without probes. Any thread."""
+        if not self.is_let_go:
+            return Bare.STEPS
+        return Bare.LET_GO if self.signal.is_handled is None else Bare.SIGNAL
+
+    @property
+    @any_thread
+    def goes_on_unseen(self) -> bool:
+        """Whether probes that are out are to come back, as it may have been let go on and not by
+        steps. Any thread."""
+        if self.is_let_go:
+            return self.signal.is_handled is not False
+        return self._screen.is_driven
+
+    def goes_to_its_end(self) -> None:
+        """The user lets it go on from where :attr:`dies` is so."""
+        self.signal.goes_on()
+        self.jumps()
+
     def continues(self) -> None:
         """The user lets the program go on by 'continue'."""
         self.is_let_go = False
@@ -100,9 +132,11 @@ class EventHandlers:
 
     def stands(self, event: gdb.StopEvent) -> None:
         """Every stop of the program."""
+        self._own_stops = self._deciding.own_stops
         self._screen.stands()
         self._files.go_on()
-        self.signal.stands(event, int(gdb.selected_inferior().pid) or None)
+        pid, thread = int(gdb.selected_inferior().pid) or None, selected()
+        self.signal.stands(event, pid, None if thread is None else tid(thread))
 
     def take_stop(self, event: gdb.StopEvent) -> Outcome:
         """At a stop, after all other handlers, which may do what they like, but not let the program
@@ -117,9 +151,10 @@ class EventHandlers:
             return False
         return all(self._breaks.owns(b) or self._bell.owns(b) for b in event.breakpoints)
 
-    def at_prompt(self) -> None:
-        """Before every prompt and at every stop for the user."""
-        self.is_let_go = False
+    def at_prompt(self, *, runs: bool = False) -> None:
+        """Before every prompt and at every stop for the user; ``runs``: the program does, which was
+        let go on with '&'."""
+        self.is_let_go = self.is_let_go and runs
         self._inferiors.stands()
         self._threads.moved()
         self._deciding.bury()

@@ -111,7 +111,7 @@ class Stopping:
         elif self._target.state is State.STOPPED:
             self._app.observer.rest()
             self._farewell.rest()
-        self._target.handlers.at_prompt()
+        self._target.handlers.at_prompt(runs=self._target.state is State.RUNNING)
         self._farewell.release(at_prompt=True)
 
     # ------------------------------------------------------------------- it goes on
@@ -122,7 +122,9 @@ class Stopping:
         target.inferiors.callbacks.hears_stops_first()
         with at_home(self._app, target):
             target.bell.see_to_it()
-            if not target.dies:
+            if target.handlers.dies:
+                target.handlers.goes_to_its_end()
+            else:
                 if is_analysed(self._app):
                     target.check_goes_on()
                 if self._is_watched:

@@ -13,6 +13,7 @@ import gdb
 
 from darc.debuggee import procfs
 from darc.debuggee.refusals import check_processor, no_program
+from darc.model.bare import Bare
 from darc.model.errors import TargetError, UnsupportedError
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
@@ -106,11 +107,6 @@ class GdbTarget(Target):
     def pid(self) -> int | None:
         pid = int(gdb.selected_inferior().pid)
         return pid or None
-
-    @property
-    def dies(self) -> bool:
-        """Whether it has stopped for a signal that will probably be its end."""
-        return self.handlers.signal.ends(self.pid)
 
     @property
     def state(self) -> State:
@@ -223,7 +219,12 @@ class GdbTarget(Target):
     @property
     @any_thread
     def goes_on_unseen(self) -> bool:
-        return self.screen.is_driven or self.handlers.is_let_go
+        return self.handlers.goes_on_unseen
+
+    @property
+    @any_thread
+    def bare(self) -> Bare:
+        return self.handlers.bare
 
     def is_between_steps(self) -> bool:
         return not printed.has_breakpoints_of_a_step()

@@ -29,6 +29,8 @@ class Departure:
         self._wanted: Callable[[], None] | None = None
         self.goes_by_lldb = False
         """Whether lldb lets the program go on, or is about to, without darc's lock."""
+        self.may_go_on = False
+        """Whether it may go on where what was asked for has been done."""
 
     def stands(self) -> None:
         """The program stands still, and lldb leaves it so as long as darc does."""
@@ -45,11 +47,22 @@ class Departure:
 
     def stop_for(self, knock: Callable[[], bool], take_out: Callable[[], None]) -> None:
         """lldb is about to carry out a command that lets the program go, which runs: it stands
-        still when ``take_out`` has been called, for as long as lldb takes for that. On lldb's own
-        thread, which must not have darc's lock."""
+        still when ``take_out`` has been called, for as long as lldb takes for that; behind a stop
+        of darc's own it goes on, as lldb would show that stop. On lldb's own thread, which must not
+        have darc's lock."""
         over = threading.Event()
+        self.may_go_on = True
         self._begin(knock, take_out, over.set)
         over.wait(TAKING_OUT_SECONDS)
+        self.may_go_on = False
+        end = time.monotonic() + _END_SECONDS
+        while self.goes_by_lldb and not self._runs() and time.monotonic() < end:
+            time.sleep(_LOOK_SECONDS)
+
+    def _runs(self) -> bool:
+        """Whether it does, and lldb knows."""
+        inferior = self._inferior
+        return not inferior.seems_to_stand() and inferior.state is State.RUNNING
 
     def ask(
         self, knock: Callable[[], bool], take_out: Callable[[], None], done: Callable[[], None]
@@ -100,9 +113,12 @@ class Departure:
             if self._inferior.state is not State.RUNNING:
                 self.now()
 
-    def now(self) -> None:
-        """Does what :meth:`ask` asked for, if it did, with all threads standing still."""
+    def now(self, *, goes_on: bool = False) -> None:
+        """Does what :meth:`ask` asked for, if it did, with all threads standing still; ``goes_on``:
+        lldb is about to let it go on."""
         leave, self._wanted = self._wanted, None
         if leave is not None:
+            self.goes_by_lldb = self.goes_by_lldb or goes_on
             leave()
-            time.sleep(_END_SECONDS)  # nothing else is to be done before lldb ends
+            if not goes_on:
+                time.sleep(_END_SECONDS)  # nothing else is to be done before lldb ends

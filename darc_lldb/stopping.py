@@ -126,10 +126,10 @@ class Stopping:
         if self._calls.at_work or not self._inferior.is_home(process.GetTarget()):
             return Outcome.STOP
         self.departure.stands()
-        if self.departure.is_wanted:
-            self.departure.now()
-            return Outcome.STOP
         key = _stop_of(process)
+        if self.departure.is_wanted:
+            self._decided = (*key, self._leave(process))
+            return self._decided[2]
         if self._decided is None or self._decided[:2] != key:
             with self._calls.in_hook(), self._inferior.staying(), counted() as presses:
                 outcome = self._look(process, presses)
@@ -140,6 +140,16 @@ class Stopping:
         else:
             self.departure.stands()
         return outcome
+
+    def _leave(self, process: lldb.SBProcess) -> Outcome:
+        """lldb is to let it go, and has stopped it for that, or for something else."""
+        heard = _Heard.of(process, self.bell.numbers, self._own, self.bell)
+        goes_on = self.departure.may_go_on and len(heard.own) == len(heard.reasons) > 0
+        self.departure.now(goes_on=goes_on)
+        if not goes_on:
+            return Outcome.STOP
+        self.bell.sort_out(process, heard.rung, heard.own)
+        return Outcome.CONTINUE
 
     def _look(self, process: lldb.SBProcess, presses: Callable[[], int]) -> Outcome:
         self.life.meet(process)

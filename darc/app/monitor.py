@@ -189,7 +189,7 @@ class Monitor:
 
     def _line(self) -> Shown:
         shown, style = self._session.account.live_snapshot(), self._line_style()
-        return live(shown, style, is_stepped=self._session.pauses.are_out)
+        return live(shown, style, bare=self._target.bare if self._session.pauses.are_out else None)
 
     def _line_style(self) -> Style:
         """A terminal whose window has another size than at the start has the last word, as it has

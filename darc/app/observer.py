@@ -83,7 +83,7 @@ class Observer:
             if self._waiting and self._target.attached:
                 self._modules_changed()  # not every debugger tells of files at an attach
             if self._waiting.request is not None:
-                self._telling.tell_of_signal(self._waiting.request.spec)
+                self._telling.tell_of_signal(self._waiting.request.spec, waits=True)
             return
         self._current.journal.stands()
         session.pauses.begin()
@@ -152,6 +152,7 @@ class Observer:
     def on_resume(self) -> None:
         """The program goes on."""
         self._is_killed = False
+        self._waiting.program_runs(attached=self._target.attached)
         self._current.journal.goes_on()
         session = self._session
         if session is not None and session.alive and self._monitor is None:

@@ -105,13 +105,15 @@ class Telling:
         if session.alive:
             self._emit(f"darc: {question.unanswered}")
 
-    def tell_of_signal(self, spec: str) -> None:
-        """Once for each signal that the program handles by itself, and that has stopped it."""
+    def tell_of_signal(self, spec: str, *, waits: bool = False) -> None:
+        """Once for each signal that the program handles by itself, and that has stopped it.
+        ``waits``: no call was seen yet, and nothing is analysed."""
         found = self._target.handled_signal
         if found is None or found.name in self._told_signals:
             return
         self._told_signals.add(found.name)
+        now = f"still waits for {spec}" if waits else f"the analysis of {spec} is not done"
         self._emit(
-            f"darc: {spec} is not done: {found.name}, which the program has a handler for, has "
-            f"stopped it; 'continue' goes on, and with '{found.command}' it does not stop for that"
+            f"darc: {now}: {found.name}, which the program has a handler for, has stopped it; "
+            f"'continue' goes on, and with '{found.command}' it does not stop for that"
         )

@@ -40,6 +40,11 @@ _NOT_LOADED = (
     "breakpoint is its end if the debugger is killed"
 )
 
+_ATTACHED_ENDED = (
+    "the program that was attached to has ended: attach to another one and type 'darc %s' again, "
+    "or type 'run'"
+)
+
 _CANNOT_WAIT = (
     "in a program that was attached to darc waits for no function, as a breakpoint is its end if "
     "the debugger is killed: let it go on a little, then type 'darc %s' again"
@@ -74,6 +79,8 @@ class Waiting:
         """What waits for the next program, as the one before was killed at a stop."""
         self.failure: DarcError | None = None
         """Why the last one came to nothing."""
+        self._was_attached = False
+        """Whether the program that ran last was attached to."""
         self._is_found = False
         self._copies: list[str] = []
         """What the callers of f0 may call in its place."""
@@ -97,10 +104,11 @@ class Waiting:
     def for_program(self, request: Request, missing: str | None = None) -> None:
         """There is no program yet; ``missing`` says so where the function is not there either."""
         self.request = request
+        how = _ATTACHED_ENDED % request.command if self._was_attached else "type 'run'"
         if missing is None:
-            self._app.emit(f"darc: waits for {request.function}: type 'run'")
+            self._app.emit(f"darc: waits for {request.function}: {how}")
         else:
-            self._app.emit(f"darc: {missing}: waits for a library that has it: type 'run'")
+            self._app.emit(f"darc: {missing}: waits for a library that has it: {how}")
 
     def for_another(self, request: Request) -> None:
         """The user has killed the program at a stop, perhaps by another 'run'."""
@@ -172,6 +180,10 @@ class Waiting:
     def forget_failure(self) -> None:
         """Another one takes the place of what came to nothing."""
         self.failure = None
+
+    def program_runs(self, *, attached: bool) -> None:
+        """A program goes on, which was ``attached`` to, or launched."""
+        self._was_attached = attached
 
     def program_ended(self) -> None:
         """The program is gone."""

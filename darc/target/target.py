@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from darc.model.bare import Bare
 from darc.target.bell import Bell
 from darc.target.breaks import Breaks
 from darc.target.companions import NOBODY, Companions
@@ -252,6 +253,12 @@ class Target(ABC):
         """Whether the program may go on with nobody having asked darc before, as a front end has
         ways of its own to let it. Any thread."""
         return False
+
+    @property
+    @any_thread
+    def bare(self) -> Bare:
+        """By what the program runs that was let go on without probes. Any thread."""
+        return Bare.STEPS
 
     def is_between_steps(self) -> bool:
         """Whether no breakpoint of the debugger's own stands in the code now, where it waits for a

@@ -13,6 +13,8 @@ def why_none_by_end(snapshot: Snapshot) -> str | None:
     """Of an analysis that is at its end, and what to do; ``None``: it goes on, or its end is no
     reason."""
     if snapshot.status is Status.ENDED:
+        if snapshot.profile is None or not snapshot.profile.count:
+            return f"the program ended before a call of {snapshot.function} was seen"
         return "the program ended before a call inside the peak was kept: a longer run may"
     if not snapshot.status.is_final:
         return None

@@ -14,7 +14,6 @@ from darc.model.ops import KeptOps, OffReason, Op, OpClass, Span
 from darc.model.peaks import PeakRange, find_peaks
 from darc.model.profile import format_cycles
 from darc.model.snapshot import Snapshot
-from darc.model.status import Status
 from darc.views.nonekept import why_none_by_end
 from darc.views.render import peak_name
 from darc.views.style import Style, write
@@ -58,7 +57,7 @@ def need_ops(snapshot: Snapshot) -> KeptOps:
     if snapshot.ops is not None and snapshot.ops.ops:
         return snapshot.ops
     by_end = why_none_by_end(snapshot)
-    if by_end is not None and snapshot.status is not Status.ENDED and snapshot.probes.can.keeps_ops:
+    if by_end is not None and snapshot.probes.can.keeps_ops:
         raise UsageError(by_end)
     if snapshot.peak is None:
         raise UsageError("no op is kept yet: choose a peak first ('darc peak N')")

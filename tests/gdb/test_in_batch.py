@@ -173,7 +173,7 @@ def test_at_a_terminal_such_a_stop_is_the_users(tmp_path: Path) -> None:
         first = shown.command("run")
         again = shown.command("continue")
         shown.quit()
-    told = "darc: handle is not done: SIGUSR1, which the program has a handler for, has stopped it"
+    told = "darc: the analysis of handle is not done: SIGUSR1, which the program has a handler for"
     words = " ".join(first.split())
     assert told in words, first
     assert re.search(r"with '[^']+SIGUSR1[^']*' it does not stop for that", words), first

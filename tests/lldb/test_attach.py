@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from fixtures.build import build
 from tests.code import altered_code
-from tests.debugger import REPORT, ROOT, Server, let_go, server
+from tests.debugger import LLDB, REPORT, ROOT, Server, driven_by, let_go, server, terminal, tracer
 from tests.lldb.runner import LOAD, Done, debug, mark
 
 TOOLS = f"command script import {ROOT / 'tests' / 'lldb' / 'inside_lldb.py'}"
@@ -47,6 +48,31 @@ def test_attach_and_leave(moment: str, leaving: list[str], running: Server, tmp_
         assert done.paths == [PATH], done.gdb
         assert ", 0 altered" in done.section("code")
     assert "internal error" not in done.gdb
+    again = attach(tmp_path, running, [TOOLS, mark("code"), "tell-code", mark("end")])
+    assert ", 0 altered" in again.section("code"), "code was left behind"
+    assert running.finish() == 0
+
+
+def test_let_go_while_it_runs(running: Server, tmp_path: Path) -> None:
+    """At a terminal, where lldb takes commands meanwhile: nothing is shown of the stop in which the
+    probes come out, and it is let go at once, as in lldb alone. A stop that was left to lldb it
+    showed, as the user's, with a frame at no address at times."""
+    with driven_by(LLDB), terminal(tmp_path, "-p", str(running.pid)) as shown:
+        shown.command("darc start handle --start-ops 1000000000")
+        begin = len(shown.seen)
+        shown.enter("continue")
+        shown.wait_for(r"Process \d+ resuming")
+        while not altered_code(running.pid)[2]:
+            time.sleep(0.01)
+        shown.enter("detach")
+        shown.wait_for(r"Process \d+ detached")
+        assert tracer(running.pid) == 0
+        shown.enter("script print('over', 'now')")
+        shown.wait_for("over now")
+        shown.quit()
+        told = shown.seen[begin:]
+    assert "stopped" not in told, told
+    assert "SIG" not in told, told
     again = attach(tmp_path, running, [TOOLS, mark("code"), "tell-code", mark("end")])
     assert ", 0 altered" in again.section("code"), "code was left behind"
     assert running.finish() == 0

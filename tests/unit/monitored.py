@@ -12,6 +12,7 @@ import pytest
 
 from darc.app.monitor import Monitor
 from darc.collectors.duties import Summons
+from darc.model.bare import Bare
 from darc.model.parameters import Probes
 from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
@@ -79,6 +80,7 @@ class Analysis:
         self.interrupts_by_signal = True
         self.called_off = 0
         self.rings = self.rings_itself = self.are_out = self.goes_on_unseen = False
+        self.bare = Bare.STEPS
         self.urgent: int | None = None
         self.collector = Collector()
         self.cost = ProgramFigures()

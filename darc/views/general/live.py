@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from darc.model.bare import Bare
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
 from darc.views.parts import PARTS
@@ -20,18 +21,24 @@ from darc.views.words import (
     to_ascii,
 )
 
+_BARE = {
+    Bare.STEPS: "without probes while you step",
+    Bare.LET_GO: "without probes for a moment",
+    Bare.SIGNAL: "without probes, as the signal may end the program",
+}
 
-def live(snapshot: Snapshot, style: Style, *, is_stepped: bool = False) -> Shown:
-    """One line that fits the width: what the search is doing now. ``is_stepped`` says that the user
-    goes through the program step by step, without probes."""
+
+def live(snapshot: Snapshot, style: Style, *, bare: Bare | None = None) -> Shown:
+    """One line that fits the width: what the search is doing now. ``bare`` says by what the program
+    runs without probes, where it does."""
     function = style.name(snapshot.function)
     doing, *counts = _calls_and_peak(snapshot)
     probes = snapshot.program.probes  # below f0, whose own one is there in any case
     for own in _doings(snapshot):
         doing, counts = own.text, [*own.counts, *(() if own.is_all else counts)]
         probes = None if own.is_all else probes
-    if is_stepped:
-        doing, probes = f"{doing}, without probes while you step", None
+    if bare is not None:
+        doing, probes = f"{doing}, {_BARE[bare]}", None
     parts = [f"darc: {function}: {doing}", *counts]
     if probes:
         parts.append(counted(probes, "probe"))

@@ -29,6 +29,7 @@ from darc.model.errors import DarcError, NotFoundError, UsageError
 from darc.model.functionset import FunctionSet
 from darc.model.parameters import OnFinish, Parameters, Probes
 from darc.model.part import parts_of
+from darc.model.status import Status
 from darc.model.values import count, named
 from darc.saved import storage
 from darc.saved.descents import to_parts
@@ -634,6 +635,11 @@ def test_what_is_wrong_where_no_op_is_kept() -> None:
         ({"peak": None}, "choose a peak first"),
         ({"probes": Probes.BREAKPOINT}, "timed by a breakpoint"),
         ({}, "no op of peak 3 is kept yet"),
+        (
+            {"peak": None, "profile": None, "status": Status.ENDED},
+            "the program ended before a call of handle was seen",
+        ),
+        ({"status": Status.ENDED}, "the program ended before a call inside the peak was kept"),
     ):
         for name in ("ops", "compare"):
             with pytest.raises(UsageError, match=message):

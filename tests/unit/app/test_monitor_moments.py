@@ -11,6 +11,7 @@ import pytest
 
 from darc.app import monitor
 from darc.app.monitor import Monitor, ring_to_leave
+from darc.model.bare import Bare
 from darc.model.errors import TargetError
 from darc.session.session import Session
 from tests.debugger import WATCHDOG_SECONDS
@@ -157,6 +158,18 @@ def test_stepping_is_told(analysis: Analysis, clock: Clock) -> None:
     analysis.are_out = True
     ended(analysis)._show(clock.now)
     assert "without probes while you step" in str(analysis.shown)
+
+
+def test_where_nobody_steps_that_is_not_told(analysis: Analysis, clock: Clock) -> None:
+    analysis.are_out = True
+    for bare, told in (
+        (Bare.LET_GO, "without probes for a moment"),
+        (Bare.SIGNAL, "without probes, as the signal may end the program"),
+    ):
+        analysis.bare = bare
+        ended(analysis)._show(clock.now)
+        assert told in str(analysis.shown[-1])
+        assert "step" not in str(analysis.shown[-1])
 
 
 # --------------------------------------------------------------------- the program is stopped

@@ -147,8 +147,18 @@ def test_a_signal_that_the_program_handles_is_told_once() -> None:
     for _ in range(2):
         user.telling.tell_of_signal("handle")
     (told,) = user.said
-    assert told.startswith("darc: handle is not done: SIGUSR1, which the program has a handler for")
+    assert told.startswith(
+        "darc: the analysis of handle is not done: SIGUSR1, which the program has a handler for"
+    )
     assert "'handle SIGUSR1 nostop'" in told
+
+
+def test_where_nothing_is_analysed_yet_a_signal_does_not_say_so() -> None:
+    user = User()
+    user.target.handled_signal = SimpleNamespace(name="SIGUSR1", command="handle SIGUSR1 nostop")
+    user.telling.tell_of_signal("handle", waits=True)
+    (told,) = user.said
+    assert told.startswith("darc: still waits for handle: SIGUSR1, which the program has a handler")
 
 
 def test_how_far_a_descent_is_is_told_of_a_descent_alone() -> None:

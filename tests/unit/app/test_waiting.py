@@ -255,6 +255,18 @@ def test_an_analysis_that_cannot_begin_is_told_and_forgotten(world: WaitingUser)
     assert world.is_clean
 
 
+def test_where_a_program_was_attached_to_another_one_is_meant(world: WaitingUser) -> None:
+    """'run' may begin the file of one that has ended anew, which is not what was there."""
+    world.waiting.for_program(world.request())
+    world.waiting.program_runs(attached=True)
+    world.waiting.for_program(world.request())
+    assert world.app.said == [
+        "darc: waits for late: type 'run'",
+        "darc: waits for late: the program that was attached to has ended: attach to another one "
+        "and type 'darc start' again, or type 'run'",
+    ]
+
+
 def test_what_will_fail_is_told_when_the_program_begins(world: WaitingUser) -> None:
     """Not at its end: everything that is loaded with it is there."""
     world.app.debuggee.begins = BEGIN

@@ -6,6 +6,8 @@ import importlib
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -76,6 +78,29 @@ def test_a_signal_that_is_the_end_of_its_process_alone(stop_signal: Any) -> None
     )
     stop_signal.stands(at_signal("SIGUSR1"), PID)
     assert not stop_signal.ends(PID)
+
+
+def test_until_such_a_signal_is_handled_its_thread_blocks_it(
+    stop_signal: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that has left its handler by a jump may block it for ever, and is not waited for."""
+    thread = threading.get_native_id()
+    stop_signal.stopped(at_signal("SIGSEGV"), PID, thread)
+    assert stop_signal.is_handled is None, "it stands there"
+    stop_signal.goes_on()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGSEGV})
+    try:
+        assert stop_signal.is_handled is False
+        now = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: now + 60)
+        assert stop_signal.is_handled is True
+        monkeypatch.undo()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert stop_signal.is_handled is True
+    stop_signal.stopped(at_signal("SIGUSR1"), PID, thread)
+    stop_signal.goes_on()
+    assert stop_signal.is_handled is None, "it is no end"
 
 
 def test_ctrl_c_is_no_signal_of_the_programs(stop_signal: Any) -> None:
@@ -226,6 +251,8 @@ def test_a_jump_goes_on_unseen_until_the_program_stands_for_the_user(events: Any
     made.at_prompt()
     assert not made.is_let_go
     made.jumps()
+    made.at_prompt(runs=True)
+    assert made.is_let_go, "'jump &' has the prompt at once"
     made.continues()
     assert not made.is_let_go
 

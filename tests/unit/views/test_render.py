@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from darc.model.bare import Bare
 from darc.model.catching import Catching
 from darc.model.ftree import (
     CallKind,
@@ -683,7 +684,7 @@ def test_the_live_line_where_memory_cannot_be_read() -> None:
         status=Status.PENDING, profile=None, peak=None, collected=None, needed=100
     )
     assert "waits for 100 calls" in live(profiling, Style(200))
-    stepped = live(searching, Style(200), is_stepped=True)
+    stepped = live(searching, Style(200), bare=Bare.STEPS)
     assert "in progress, without probes while you step · " in stepped
     assert "probes · " not in stepped
 
