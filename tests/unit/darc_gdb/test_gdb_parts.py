@@ -85,7 +85,7 @@ def test_until_such_a_signal_is_handled_its_thread_blocks_it(
 ) -> None:
     """One that has left its handler by a jump may block it for ever, and is not waited for."""
     thread = threading.get_native_id()
-    stop_signal.stopped(at_signal("SIGSEGV"), PID, thread)
+    stop_signal.stands(at_signal("SIGSEGV"), PID, thread)
     assert stop_signal.is_handled is None, "it stands there"
     stop_signal.goes_on()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGSEGV})
@@ -98,7 +98,7 @@ def test_until_such_a_signal_is_handled_its_thread_blocks_it(
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     assert stop_signal.is_handled is True
-    stop_signal.stopped(at_signal("SIGUSR1"), PID, thread)
+    stop_signal.stands(at_signal("SIGUSR1"), PID, thread)
     stop_signal.goes_on()
     assert stop_signal.is_handled is None, "it is no end"
 
