@@ -224,8 +224,8 @@ def weigh(
     """What the causes of ``paths`` explain together, where a call that is faster than the peak
     takes ``fast`` cycles; ``None`` where it is not known of each of them, or where nothing is left
     to explain: the time in which a thread could have run is no function's, and counts only where
-    it is one of the causes, or where it is most of the time of calls that are too short to be
-    preempted for what they compute. ``by_longest`` says that of each callee its longest call was
+    it is one of the causes, or more than these, in calls that are too short to be preempted for
+    what they compute. ``by_longest`` says that of each callee its longest call was
     taken out of a function's own time (``--loops paper``), which is not known of ops."""
     if by_longest and any(
         is_own(path.ending) and not _is_whole(path.nodes[-1], path.ending) for path in paths
@@ -236,7 +236,7 @@ def weigh(
     if told is None or taken is None:
         return None
     is_ready = any(path.ending.cause is Cause.PREEMPTION for path in paths)
-    is_ready = is_ready or _is_ready_by_chance(kept, [(op, most) for op, _, most in taken])
+    is_ready = is_ready or _is_ready_by_chance(kept, taken)
     slow = [(time, most - (0 if is_ready else _not_known(op)) - fast) for op, time, most in taken]
     whole = sum(excess for _, excess in slow)
     if whole <= 0:
@@ -247,14 +247,14 @@ def weigh(
     return Weight(share, explained / whole, touched / len(slow))
 
 
-def _is_ready_by_chance(kept: KeptOps | None, ops: Sequence[tuple[Op, int]]) -> bool:
-    """Whether most of the time of ``ops``, each with how much it counts, is that in which threads
-    could have run, in calls that need less than a turn of the processor: whatever computes for
-    longer is preempted for that."""
+def _is_ready_by_chance(kept: KeptOps | None, taken: Sequence[tuple[Op, int, int]]) -> bool:
+    """Whether ops spent more time in which their threads could have run than what is ``taken`` of
+    them, in calls that need less than a turn of the processor: whatever computes for longer is
+    preempted for that."""
     turn = 0.0 if kept is None else SHORTEST_TURN * kept.hz
-    ready = ((op.off_time(OffReason.READY), most) for op, most in ops)
+    ready = ((op.off_time(OffReason.READY), most) for op, _, most in taken)
     short = sum(time for time, most in ready if most - time < turn)
-    return short > MOST * sum(most for _, most in ops)
+    return short > sum(time for _, time, _ in taken)
 
 
 def _not_known(op: Op) -> int:
