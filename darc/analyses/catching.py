@@ -229,7 +229,7 @@ class Catcher(Analysis):
             return
         stood, wait = self._open.standing(caught.call, caught.waits_for), None
         if stood.wait is not None:
-            names = ProgramNames(self._program, {}, stacks=stood.pointers)
+            names = ProgramNames(self._program, {}, stacks=self._switches.stack_pointers())
             name = names.object(stood.wait.kind, stood.wait.address)
             wait = replace(stood.wait, name=name)
         self._place = CaughtCall(

@@ -164,7 +164,7 @@ class ProgramNames:
             return f" on thread {thread}'s stack"
         if region.is_stack:
             return " on a stack"
-        if region.path == "[heap]":
+        if region.is_heap:
             return " on the heap"
         if region.inode:
             return ""

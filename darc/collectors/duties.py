@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from darc.debuggee.holds import Scheduled
 from darc.model.catching import OpenWait, ThreadStanding
@@ -232,8 +232,6 @@ class StandingCall:
     """What it waits for, if that is seen."""
     show: str | None
     """What the user types to see it; ``None``: the debugger shows it."""
-    pointers: Mapping[int, int] = field(default_factory=dict)
-    """Where the stacks of the program's threads end, by their ids, where it waits."""
 
 
 class KeepsOps(ABC):

@@ -132,5 +132,4 @@ class PadOps(KeepsOps, SeesOpenCalls):
         stands, own = self._stands, call.thread
         at = stands.standing(own, self._f0)
         where, wait = stands.whereabouts(own, at), stands.wait(own, event, at)
-        pointers = {} if wait is None else self._debuggee.stack_pointers()
-        return StandingCall(where, wait, stands.show(own), pointers)
+        return StandingCall(where, wait, stands.show(own))

@@ -12,7 +12,7 @@ Where a method does not say "any thread", it is called on the debugger's own thr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from darc.code.architecture import FunctionCode
 from darc.code.labels import LABEL, is_label
@@ -171,11 +171,6 @@ class TellsOfThreads:
         """What the other process is called that has the thread with that id, as the program knows
         it; ``None``: it is the program's own, or nobody's that is known."""
         return None
-
-    def stack_pointers(self) -> Mapping[int, int]:
-        """Where the stacks of its threads end at this moment, by the ids that it knows them by; of
-        those that are known to be off their processors, as far as the system tells."""
-        return {}
 
     def ran(self, thread: int) -> tuple[int, int] | None:
         """For how long a thread has run so far, and waited for a processor, in ns; ``None``: that

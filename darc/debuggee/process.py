@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from signal import SIGINT
 
@@ -209,9 +209,6 @@ class ProcessDebuggee(Debuggee):
 
     def thread_name(self, number: int) -> str | None:
         return procfs.status(self._pid, number).get("Name")
-
-    def stack_pointers(self) -> Mapping[int, int]:
-        return procfs.stack_pointers(self._pid)
 
     def outsider_name(self, number: int) -> str | None:
         if procfs.own_id(self._pid, self._pid) != self._pid:

@@ -435,12 +435,6 @@ def stack_pointer(thread: int) -> int | None:
     return _told_of_call(thread, -2)
 
 
-def stack_pointers(pid: int) -> dict[int, int]:
-    """The same of all threads, by the ids that their program knows them by."""
-    found = ((own_id(pid, thread), stack_pointer(thread)) for thread in threads(pid))
-    return {own: pointer for own, pointer in found if pointer is not None}
-
-
 def _told_of_call(thread: int, number: int) -> int | None:
     try:
         return int(Path(f"/proc/{thread}/syscall").read_text().split()[number], 16)

@@ -164,19 +164,19 @@ def _answer_lines(
         why = (one.why or "").strip()
         yield Text(f"  not looked into: {note(why)}" if why else "  not looked into")
         return
+    yield from _found_lines(found, show, path_text)
+    if one.doubt is not None and number > 1:  # that of the first one is told below
+        yield Text(f"    {note(one.doubt)}")
+
+
+def _found_lines(
+    found: Snapshot, show: Show, path_text: Callable[[RootCausePath, Show], str]
+) -> Iterator[Text]:
+    """What a search has found, with what its calls waited for."""
     waited = _most_waited(found)
     of_path = None if waited is None else path_of_wait(waited, found.paths)
     for path in found.paths:
-        ending = ending_text(path.nodes[-1].function.name, path.ending, show)
-        share = explain(path, found).share
-        took = "" if share is None else f", {100 * share:.0f} % of the slow calls' time"
-        if path.ending.cause.is_of_no_call:
-            where = path_text(path, show)
-            how = "preempted" if path.ending.cause is Cause.PREEMPTION else "held by the debugger"
-            yield Text(f"  {how} in {where}{took}: no cause of its own", "bold")
-        else:
-            yield Text(f"  root cause: {path_text(path, show)}", "bold")
-            yield Text(f"    {ending}{took}")
+        yield from _cause_lines(path, found, show, path_text)
         if path is of_path and waited is not None:
             yield Text(f"    {_waited_line(waited, found, show)}")
     if not found.paths:
@@ -188,9 +188,25 @@ def _answer_lines(
             yield Text(f"  so far it is in {names}")
     yield from _processor(found)
     if waited is not None and of_path is None:
-        yield Text(f"  {_waited_line(waited, found, show, is_apart=True)}")
-    if one.doubt is not None and number > 1:  # that of the first one is told below
-        yield Text(f"    {note(one.doubt)}")
+        is_elsewhere = len(found.paths) > 1 or bool(found.paths and waited.path)
+        indent = "  " if is_elsewhere else "    "
+        yield Text(f"{indent}{_waited_line(waited, found, show, is_apart=True)}")
+
+
+def _cause_lines(
+    path: RootCausePath,
+    found: Snapshot,
+    show: Show,
+    path_text: Callable[[RootCausePath, Show], str],
+) -> Iterator[Text]:
+    where, share = path_text(path, show), explain(path, found).share
+    took = "" if share is None else f", {100 * share:.0f} % of the slow calls' time"
+    if path.ending.cause.is_of_no_call:
+        how = "preempted" if path.ending.cause is Cause.PREEMPTION else "held by the debugger"
+        yield Text(f"  {how} in {where}{took}: no cause of its own", "bold")
+        return
+    yield Text(f"  root cause: {where}", "bold")
+    yield Text(f"    {ending_text(path.nodes[-1].function.name, path.ending, show)}{took}")
 
 
 def _slow_text(suspect: Suspect, show: Show) -> str:

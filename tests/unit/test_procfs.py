@@ -5,30 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
-
-
-def test_where_the_stacks_of_threads_end() -> None:
-    """Of those that wait: a thread that runs is not told of."""
-    waits = threading.Event()
-    thread = threading.Thread(target=waits.wait)
-    thread.start()
-    try:
-        while thread.native_id not in procfs.stack_pointers(os.getpid()):
-            os.sched_yield()
-        pointer = procfs.stack_pointers(os.getpid())[thread.native_id or 0]
-    finally:
-        waits.set()
-        thread.join()
-    (region,) = (r for r in procfs.regions(os.getpid()) if r.start <= pointer < r.end)
-    assert not region.is_stack
-    assert "w" in region.permissions
 
 
 def test_who_asks_for_processes_needs_no_package() -> None:
