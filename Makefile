@@ -129,9 +129,11 @@ lint: $(STAMP)
 	$(BIN)/ruff format -q --check . || { echo "lint: the format is wrong: 'make format' cures it"; exit 1; }; \
 	exit $$found
 
-# The cures come first, as what they write is formatted as well.
+# The cures come first, as what they write is formatted as well; what is wrong still is told behind both.
 format: $(STAMP)
-	@$(BIN)/ruff check -q --fix .; found=$$?; $(BIN)/ruff format -q . && exit $$found
+	@$(BIN)/ruff check -q --fix . >/dev/null || true
+	@$(BIN)/ruff format -q .
+	@$(BIN)/ruff check -q .
 
 types: $(STAMP)
 	@$(BIN)/mypy --strict --no-error-summary

@@ -12,10 +12,14 @@ ignore SIGINT, which goes from parent to child, and tests that send one would wa
 
 Python keeps what it has compiled, whatever the environment says: otherwise each of some thousand
 debuggers would compile all of darc anew, for as long as most of them run a program.
+
+What tests have left is collected before xdist hears that a worker is done: five seconds behind that
+it sends the worker SIGINT, and pytest's own last collection takes longer on a busy machine.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -58,6 +62,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         chosen = made_of and made_of.params.get("driven_by")
         if mark is not None and chosen and chosen not in mark.args:
             item.add_marker(pytest.mark.skip(reason=mark.kwargs["reason"]))
+
+
+def pytest_sessionfinish() -> None:
+    gc.collect()
+    gc.freeze()  # there is nothing to collect for the next one
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

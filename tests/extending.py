@@ -61,7 +61,7 @@ def add_trace(tree: Path) -> None:
     )
     line = "| `darc/collectors/` | by a trace | what something else has recorded | `traced.py` |\n"
     insert(tree / "docs" / "architecture.md", line, "| `darc/collectors/` | many functions |")
-    (tree / "tests" / "unit" / "test_traced.py").write_text(its_test)
+    (tree / "tests" / "unit" / "collectors" / "test_traced.py").write_text(its_test)
 
 
 def add_row(tree: Path, title: str, row: str, beside: str = "") -> None:

@@ -29,6 +29,7 @@ class FakeApp:
         self._snapshot = snapshot
 
     def analyse(self, request: Request, pursuit: Pursuit | None = None) -> None:
+        self.is_busy = True
         self.done.append(("analyse", request))
 
     def need_session(self) -> Session:

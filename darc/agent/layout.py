@@ -41,6 +41,11 @@ class Room:
     blocks: int = 0
     moments: int = 0
 
+    def joined(self, other: Room) -> Room:
+        """What holds both, one at a time."""
+        mine, others = dataclasses.astuple(self), dataclasses.astuple(other)
+        return Room(**dict(zip(self.__dataclass_fields__, map(max, mine, others), strict=True)))
+
     def holds(self, other: Room) -> bool:
         """Whether what fits into ``other`` fits into this too."""
         mine, others = dataclasses.astuple(self), dataclasses.astuple(other)

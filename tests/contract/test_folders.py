@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from darc import FLOORS
 from tests.contract.names import walk
 from tests.contract.tree import (
+    ABOVE,
     ENGINE,
     INSTALLED,
     PROJECT,
@@ -242,7 +244,7 @@ def test_nobody_else(rule: str) -> None:
         ("knows what is tried on it", "fixtures/build.py", "import tests.debugger"),
         ("needs what is not installed", "darc/app/app.py", "from fixtures import build"),
         ("needs what is not installed", "kgdb/image.py", "import tools.commands_page"),
-        ("starts a debugger", "tests/unit/test_app.py", "from tests.debugger import debug"),
+        ("starts a debugger", "tests/unit/app/test_app.py", "from tests.debugger import debug"),
         ("starts a debugger", "tests/system/test_named.py", "import gdb"),
         ("starts a debugger", "fixtures/build.py", "from tests.lldb.runner import run"),
     ],
@@ -262,3 +264,33 @@ def test_every_folder_says_what_it_is_for() -> None:
         assert file.exists(), f"{folder} has no __init__.py"
         text = ast.get_docstring(parsed(file)) or ""
         assert len(text.splitlines()) >= 3, f"{folder}/__init__.py does not say"
+
+
+def misplaced(file: Path) -> bool:
+    """Whether that is a test that lies in no folder with the name of a floor or of a package."""
+    *folders, name = file.relative_to("tests/unit").parts
+    at_home = len(folders) == 1 and folders[0] in {*FLOORS, *ABOVE}
+    return name.startswith("test_") and not at_home
+
+
+def test_unit_tests_lie_where_what_they_are_about_does() -> None:
+    wrong = [str(file) for file in python_files("tests/unit") if misplaced(file)]
+    assert not wrong, (
+        f"{', '.join(wrong)}: to the folder of the floor or package that it is about; to "
+        "tests/contract, if that is the tree itself"
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "is_wrong"),
+    [
+        ("test_new.py", True),
+        ("made/test_new.py", True),
+        ("model/deep/test_new.py", True),
+        ("model/test_new.py", False),
+        ("kgdb/test_new.py", False),
+        ("samples.py", False),
+    ],
+)
+def test_a_unit_test_that_lies_elsewhere_is_noticed(file: str, *, is_wrong: bool) -> None:
+    assert misplaced(Path("tests/unit") / file) == is_wrong

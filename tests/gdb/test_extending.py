@@ -57,9 +57,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mean = joined(joined(mean, its_option), its_kind)
     mean = mean.replace("parse=no_arguments,", "parse=_parse_mean,\n    options=(_OF, _TIMES),")
     (commands / "mean.py").write_text(mean)
-    (tree / "tests" / "unit" / "test_mean.py").write_text(its_test)
+    (tree / "tests" / "unit" / "app" / "test_mean.py").write_text(its_test)
     rate, its_command, its_test = blocks("analysis")
-    (tree / "tests" / "unit" / "test_rate.py").write_text(its_test)
+    (tree / "tests" / "unit" / "analyses" / "test_rate.py").write_text(its_test)
     (tree / "darc" / "analyses" / "rate.py").write_text(rate)
     (commands / "rate.py").write_text(its_command)
     shutil.copytree(PAGES / "examples", tree, dirs_exist_ok=True)
@@ -77,7 +77,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         insert(registry, line, "from darc.app.commands.peak")
         insert(registry, f"    {name.upper()},\n", "    VERSION,\n")
     paths, its_test, end_to_end = blocks("exporter")
-    (tree / "tests" / "unit" / "test_paths.py").write_text(its_test)
+    (tree / "tests" / "unit" / "views" / "test_paths.py").write_text(its_test)
     (tree / "tests" / "gdb" / "test_paths.py").write_text(end_to_end)
     exporters = tree / "darc" / "views" / "exporters"
     (exporters / "paths.py").write_text(paths)
@@ -286,7 +286,8 @@ def test_a_parameter(tree: Path, tmp_path: Path) -> None:
 @SUITES_IN_ONE
 def test_what_proves_a_change(tree: Path) -> None:
     """Types and style are as the house wants them."""
-    tests = [f"tests/unit/test_{name}.py" for name in ("mean", "paths", "rate", "traced")]
+    own = ("app/test_mean", "views/test_paths", "analyses/test_rate", "collectors/test_traced")
+    tests = [f"tests/unit/{name}.py" for name in own]
     tests += [f"tests/gdb/test_{name}.py" for name in ("hazards", "paths")]
     checked = ["darc", "darc_gdb", *tests]
     run_python(tree, "-m", "mypy", "--strict", "--no-error-summary", *checked)
@@ -307,12 +308,15 @@ def run_tests(tree: Path, *arguments: str, fails: bool = False) -> str:
 @SUITES_IN_ONE
 def test_the_tests_of_a_change(tree: Path) -> None:
     """The examples' own; and imports, docs, commands and reports are as the house wants them."""
-    tests = ["unit/test_mean.py", "unit/test_rate.py", "unit/test_idle.py", "unit/test_docs.py"]
-    tests += [
-        "unit/test_commands.py",
-        "unit/test_paths.py",
-        "unit/test_report.py",
-        "unit/test_parameters.py",
+    tests = [
+        "unit/analyses/test_idle.py",
+        "unit/analyses/test_rate.py",
+        "unit/app/test_commands.py",
+        "unit/app/test_mean.py",
+        "unit/app/test_parameters.py",
+        "unit/views/test_paths.py",
+        "unit/views/test_report.py",
+        "contract/test_docs.py",
         "contract/test_imports.py",
         "contract/test_options.py",
     ]

@@ -635,3 +635,36 @@ def test_all_of_a_stripped_program_are_its_own_functions(tmp_path: Path) -> None
     done = debug(tmp_path, program, ("100000000",), commands)
     called = [name for name, row in rows(done).items() if row["calls"]]
     assert any(name.startswith(f"{program.name}+0x") for name in called), done.gdb
+
+
+AREAS = (
+    "python print('areas', sorted({one.start for one in"
+    " __import__('darc.debuggee.procfs', fromlist=['regions']).regions("
+    "gdb.selected_inferior().pid) if 'x' in one.permissions and not one.path}))"
+)
+
+
+def test_a_search_that_follows_takes_what_the_profile_has_left(tmp_path: Path) -> None:
+    """The program does not stand still while the one's memory is given back, and another's made."""
+    with server(build("server")) as running:
+        commands = [
+            "darc profile handle step burn --time 1s",
+            "continue",
+            mark("first"),
+            AREAS,
+            "darc start 1 --start-ops 500 --peak last",
+            "continue",
+            mark("second"),
+            AREAS,
+            "darc stop",
+            "detach",
+        ]
+        done = debug(tmp_path, None, (), commands, options=["-p", str(running.pid)])
+        first, second = (
+            set(re.findall(r"\d+", done.section(name).partition("areas")[2].splitlines()[0]))
+            for name in ("first", "second")
+        )
+        assert len(first) > 0, done.gdb
+        assert first <= second, done.gdb
+        assert "root cause" in done.section("first"), done.gdb
+        assert running.finish() == 0

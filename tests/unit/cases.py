@@ -147,17 +147,22 @@ class Keeper:
         return ops.of_samples(root, self.count)
 
 
-class Program:
-    """Of one file, which a helper may read; ``read`` are those that were."""
+class ProgramOfFiles:
+    """A helper may read these; ``read`` are those that were, ``asked`` the addresses near which
+    they were asked for."""
 
     asks_debugger = False
 
-    def __init__(self) -> None:
+    def __init__(self, *paths: str) -> None:
+        self._paths = paths
         self.read: list[str] = []
+        self.asked: list[int] = []
 
     def modules_near(self, address: int) -> Iterator[Any]:
-        image = SimpleNamespace(warm_up=partial(self.read.append, "mixture"))
-        yield SimpleNamespace(is_vdso=False, image=image)
+        self.asked.append(address)
+        for path in self._paths:
+            image = SimpleNamespace(warm_up=partial(self.read.append, path))
+            yield SimpleNamespace(is_vdso=path == "[vdso]", image=image)
 
     def module_at(self, address: int) -> None:
         return None
@@ -168,7 +173,7 @@ class Made:
 
     def __init__(self, resumed: SavedDescent | None = None, **parameters: Any) -> None:
         self.collector = MadeCollector()
-        self.program = Program()
+        self.program = ProgramOfFiles("mixture")
         self.notes: list[str] = []
         self.root = Fnode(samples.function("handle"))
         defaults = Parameters(start_ops=100, lookahead=1, decision_ops=4)

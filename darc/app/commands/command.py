@@ -234,6 +234,9 @@ class Command:
 
     def __post_init__(self) -> None:
         assert self.begins or not (self.saves or self.goes_on), f"darc {self.name} does not begin"
+        assert not (self.begins and self.only_looks), (
+            f"darc {self.name} begins: it does more than look"
+        )
         assert not (wrong := self._clashes()), f"darc {self.name}: {'; '.join(wrong)}"
 
     def _clashes(self) -> list[str]:

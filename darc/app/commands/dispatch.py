@@ -22,4 +22,9 @@ def run(app: Actions, name: str, argline: str) -> None:
     if {"-h", "--help"} & set(argline.split()):
         app.emit(lines(help_text(command.name)))
         return
+    was_busy = app.is_busy
     command.action(app, command.read(argline))
+    assert command.begins or was_busy or not app.is_busy, (
+        f"darc {command.name} has begun an analysis: its Command has to say begins=True, or lldb "
+        "sees none of the program's stops"
+    )

@@ -1,0 +1,5 @@
+"""What is shown and exported, word for word.
+
+Shows sessions that are made up (:mod:`tests.unit.samples`). Measures nothing, and needs no
+terminal.
+"""
