@@ -153,7 +153,7 @@ def test_of_all_functions_only_those_that_are_timed_are_demangled(shown: list[st
 def test_all_of_a_stripped_program_are_its_own_and_not_those_that_it_shows() -> None:
     """As of a server that shows functions to plugins: by its frame information. Others are called
     by their names, and so are those of a file that has symbols of nearly all."""
-    world = World(["shown", "exported"])
+    world = OneFileProgram(["shown", "exported"])
     program, target = cast("Program", world), cast("Target", None)
     image = world.modules[0].image
     image.frames = SimpleNamespace(starts=[0x10, 0x18, 0x20, 0x28])
