@@ -75,7 +75,9 @@ def _machine(figures: BenchmarkFigures) -> list[str]:
     ]
 
 
-def _row(costs: Costs, hz: int, name: str, cost: str, plain: str | None, reads: str) -> list[str]:
+def _row(
+    costs: Costs, hz: int, name: str, *, cost: str, plain: str | None, reads: str
+) -> list[str]:
     measured, two_reads = costs[cost], costs[reads]
     added = measured.over(costs[plain]) if plain else None
     return [
@@ -104,7 +106,10 @@ def _cost_tables(figures: BenchmarkFigures) -> list[str]:
         lines += ["", f"### {name[0].upper()}{name[1:]}", ""]
         lines += _table(
             ("", "cycles", "least", "ns", "× two reads", "added, × two reads"),
-            (_row(costs, figures.hz, *kind) for kind in _KINDS),
+            (
+                _row(costs, figures.hz, name, cost=cost, plain=plain, reads=reads)
+                for name, cost, plain, reads in _KINDS
+            ),
         )
     return lines
 

@@ -56,7 +56,7 @@ def draw(program: Program, calls: int, chance: random.Random) -> tuple[Profile, 
 
 
 def told(
-    before: Program, now: Program, calls: tuple[int, int], runs: int, seed: int = 1
+    before: Program, now: Program, calls: tuple[int, int], *, runs: int, seed: int = 1
 ) -> Iterator[tuple[PeakChange, ...]]:
     """What is said of pairs of runs."""
     chance = random.Random(seed)
@@ -66,7 +66,7 @@ def told(
 
 
 def alarms(
-    before: Program, now: Program, calls: tuple[int, int], runs: int, seed: int = 1
+    before: Program, now: Program, calls: tuple[int, int], *, runs: int, seed: int = 1
 ) -> float:
     """In what part of them a change is told."""
     found = sum(
@@ -84,7 +84,7 @@ def main() -> None:
         for slow in (0.001, 0.01, 0.1):
             for calls in ((100, 100), (100, 5000), (2000, 2000), (10000, 10000)):
                 program = Program(slow, burst)
-                rate = alarms(program, program, calls, runs)
+                rate = alarms(program, program, calls, runs=runs)
                 print(
                     f"  {slow:6.1%} slow, alike {burst:4.2f}, {calls[0]:5} and {calls[1]:5} calls: "
                     f"{rate:.1%}"
@@ -93,7 +93,7 @@ def main() -> None:
     for burst in (0.0, 0.02, 0.2):
         for shares in ((0.001, 0.011), (0.0, 0.01), (0.01, 0.02)):
             before, now = (Program(share, burst) for share in shares)
-            rate = alarms(before, now, (10000, 10000), runs)
+            rate = alarms(before, now, (10000, 10000), runs=runs)
             print(
                 f"  {shares[0]:.1%} to {shares[1]:.1%} of 10000 calls, alike {burst:4.2f}: "
                 f"{rate:.1%}"

@@ -11,11 +11,10 @@ import gdb
 from darc.debuggee import bell, procfs
 from darc.debuggee.passedon import PassedOn
 from darc.model.errors import TargetError
-from darc.target.bell import Bell, answer
+from darc.target.bell import Bell, reply
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_gdb import later, printed
-from darc_gdb.callbacks import Callbacks
 from darc_gdb.deciding import Deciding, commands
 from darc_gdb.inferiors import Inferiors
 from darc_gdb.screen import GdbScreen, is_batch
@@ -48,17 +47,16 @@ class GdbBell(Bell):
     def __init__(
         self,
         turn: Turn,
-        callbacks: Callbacks,
-        deciding: Deciding,
-        threads: GdbThreads,
         inferiors: Inferiors,
+        deciding: Deciding,
+        *,
+        threads: GdbThreads,
         screen: GdbScreen,
     ) -> None:
         self.turn = turn
-        self._callbacks = callbacks
+        self._inferiors = inferiors
         self._deciding = deciding
         self._threads = threads
-        self._inferiors = inferiors
         self._screen = screen
         self._passed_on = PassedOn(screen.emit, stops_by="catch signal {}")
         self._catchpoint: gdb.Breakpoint | None = None
@@ -100,7 +98,7 @@ class GdbBell(Bell):
         """Whether a stop for a signal is one at which the handler is to decide: some gdb tell of a
         catchpoint so."""
         names = {signal.Signals(number).name for number in self._caught}
-        return self._deciding.owes(self.answer) and event.stop_signal in names
+        return self._deciding.owes(self.reply) and event.stop_signal in names
 
     @translated
     def arm(self, number: int, handler: Callable[[], Outcome]) -> None:
@@ -237,7 +235,7 @@ class GdbBell(Bell):
 
     def _interrupted(self) -> Outcome:
         gdb.write("\nProgram received signal SIGINT, Interrupt.\n")
-        self._callbacks.stands()
+        self._inferiors.callbacks.hold_still()
         return Outcome.STOP
 
     @any_thread
@@ -285,12 +283,12 @@ class GdbBell(Bell):
             return False
         self._deciding.stopped_for_darc()
         if not self._deciding.all_stop:
-            return self._deciding.owe(self.answer)
+            return self._deciding.owe(self.reply)
         self._threads.moved()
         with self._deciding.undisturbed():
-            return self._deciding.stays(self.answer())
+            return self._deciding.stays(self.reply())
 
-    def answer(self) -> Outcome:
+    def reply(self) -> Outcome:
         """What the handler decides."""
         if self._handler is None:
             return Outcome.CONTINUE
@@ -300,14 +298,16 @@ class GdbBell(Bell):
                 leave()
             return Outcome.CONTINUE
         with self._deciding.undisturbed():
-            return answer(self._handler, follow_up=self._follow_up, failed=self._callbacks.failed)
+            return reply(
+                self._handler, follow_up=self._follow_up, failed=self._inferiors.callbacks.failed
+            )
 
     def _follow_up(self) -> Outcome:
         """What becomes of the program where another analysis may follow by itself."""
-        if self._callbacks.follow_up() is Outcome.STOP:
+        if self._inferiors.callbacks.follow_up() is Outcome.STOP:
             return Outcome.STOP
-        self._callbacks.goes_on()
-        self._callbacks.went_on()  # gdb tells of users' commands alone
+        self._inferiors.callbacks.goes_on()
+        self._inferiors.callbacks.went_on()  # gdb tells of users' commands alone
         return Outcome.CONTINUE
 
 

@@ -11,9 +11,9 @@ from darc.model.errors import TargetError
 from darc.target.breaks import Breaks
 from darc.target.outcome import OnHit, Outcome, carry_out
 from darc.target.ownthread import Turn, own_thread
-from darc_gdb.callbacks import Callbacks
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding, commands
+from darc_gdb.inferiors import Inferiors
 from darc_gdb.memory import GdbMemory
 from darc_gdb.threads import GdbThreads, tid
 from darc_gdb.translated import translated
@@ -57,14 +57,15 @@ class GdbBreaks(Breaks):
     def __init__(
         self,
         turn: Turn,
-        callbacks: Callbacks,
+        inferiors: Inferiors,
         deciding: Deciding,
+        *,
         memory: GdbMemory,
         threads: GdbThreads,
         calls: Calls,
     ) -> None:
         self.turn = turn
-        self._callbacks = callbacks
+        self._inferiors = inferiors
         self._deciding = deciding
         self._memory = memory
         self._threads = threads
@@ -114,8 +115,10 @@ class GdbBreaks(Breaks):
         with self._deciding.undisturbed():
             if self._arrive() is Outcome.STOP:
                 return self._deciding.stays(Outcome.STOP)
-            self._callbacks.guarded(self._callbacks.goes_on)
-            self._callbacks.guarded(self._callbacks.went_on)  # gdb tells of users' commands alone
+            self._inferiors.callbacks.guarded(self._inferiors.callbacks.goes_on)
+            self._inferiors.callbacks.guarded(
+                self._inferiors.callbacks.went_on
+            )  # gdb tells of users' commands alone
         return False
 
     def _arrive(self) -> Outcome:
@@ -124,7 +127,9 @@ class GdbBreaks(Breaks):
             return Outcome.CONTINUE
         self._deciding.stopped_for_darc()
         self.cancel_break()
-        return carry_out(once.handler, failed=self._callbacks.failed, instead=Outcome.CONTINUE)
+        return carry_out(
+            once.handler, failed=self._inferiors.callbacks.failed, instead=Outcome.CONTINUE
+        )
 
     @translated
     def set_break(self, address: int, on_hit: OnHit) -> Callable[[], None]:
@@ -170,7 +175,7 @@ class GdbBreaks(Breaks):
                 if self._deciding.all_stop:
                     return self._deciding.stays(deferred())
         except Exception as error:  # told to the user, in one place
-            self._callbacks.failed(error)
+            self._inferiors.callbacks.failed(error)
             return True
         return self._deciding.owe(deferred)
 

@@ -7,44 +7,25 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from darc.target.outcome import Outcome, carry_out
+from darc.target.callbacks import Callbacks, nobody
 
 
-@dataclass
-class Callbacks:
-    """Each does nothing until somebody sets it."""
+@dataclass(frozen=True)
+class GdbCallbacks(Callbacks):
+    """And those that gdb alone needs."""
 
-    failed: Callable[[Exception], None] = lambda error: None
-    """Tells the user of an error, in one place."""
-    before_stop: Callable[[], None] = lambda: None
+    before_stop: Callable[[], None] = nobody
     """When a stop of darc's is to be one for the user, before anybody hears of it."""
-    on_user_stop: Callable[[], None] = lambda: None
-    """The program stands still for the user."""
-    goes_on: Callable[[], None] = lambda: None
-    """Before the program goes on, and not step by step."""
-    went_on: Callable[[], None] = lambda: None
-    """It goes on by darc's doing: gdb tells of users' commands alone."""
-    hears_stops_first: Callable[[], None] = lambda: None
+    hears_stops_first: Callable[[], None] = nobody
     """The program is about to go on: darc is to hear of its next stop ahead of all others."""
-    hears_stops_last: Callable[[], None] = lambda: None
+    hears_stops_last: Callable[[], None] = nobody
     """darc is to hear of the next stop behind all others, and is asked to settle it then."""
-    follow_up: Callable[[], Outcome] = lambda: Outcome.STOP
-    """At a stop that is to be one for the user, as darc has decided, before anybody hears of it:
-    the program goes on where another analysis has begun."""
     is_to_leave: Callable[[], bool] = lambda: False
     """Whether gdb was told to end, and waits until darc's command is over. Any thread."""
-    stand_by: Callable[[], None] = lambda: None
+    stand_by: Callable[[], None] = nobody
     """darc is loaded, and hears from now on that gdb is told to end."""
-    stands: Callable[[], None] = lambda: None
+    hold_still: Callable[[], None] = nobody
     """gdb believes that what it is connected to stands still: it is to, and the user hears of it
     where it did not."""
     undisturbed: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     """gdb is not to leave while a command of darc's is at work."""
-
-    def stand_by_itself(self, how: Callable[[], None]) -> None:
-        """:attr:`stands` is done so, as gdb is connected to a machine that may go on without it."""
-        self.stands = how
-
-    def guarded(self, function: Callable[[], None]) -> None:
-        """Runs something on behalf of an event, where nobody would see its exception."""
-        carry_out(function, failed=self.failed, instead=None)

@@ -30,7 +30,7 @@ class _Command(gdb.Command):
         """gdb ends threads of its own for that, and begins them anew."""
         if commands.COMMANDS[self._name].only_looks:
             return contextlib.nullcontext()
-        return backend.TARGET.callbacks.undisturbed()
+        return backend.TARGET.inferiors.callbacks.undisturbed()
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         self.dont_repeat()

@@ -16,7 +16,7 @@ from darc.target.outcome import Outcome, carry_out
 from darc.target.ownthread import Turn, own_thread
 from darc_gdb import ctrlc, later, printed
 from darc_gdb.asked import as_a_command
-from darc_gdb.callbacks import Callbacks
+from darc_gdb.inferiors import Inferiors
 from darc_gdb.memory import GdbMemory
 from darc_gdb.screen import has_front_end
 from darc_gdb.threads import GdbThreads, selected
@@ -35,10 +35,10 @@ class Deciding:
     """A decision at a stop of darc's own, and what becomes of the program then."""
 
     def __init__(
-        self, turn: Turn, callbacks: Callbacks, memory: GdbMemory, threads: GdbThreads
+        self, turn: Turn, inferiors: Inferiors, memory: GdbMemory, threads: GdbThreads
     ) -> None:
         self.turn = turn
-        self._callbacks = callbacks
+        self._inferiors = inferiors
         self._memory = memory
         self._threads = threads
         self._is_at_work = False
@@ -101,14 +101,14 @@ class Deciding:
         the screen would take it away."""
         if outcome is not Outcome.STOP:
             return False
-        self._callbacks.guarded(self._callbacks.before_stop)
-        self._callbacks.hears_stops_last()
+        self._inferiors.callbacks.guarded(self._inferiors.callbacks.before_stop)
+        self._inferiors.callbacks.hears_stops_last()
         return True
 
     def owe(self, work: Callable[[], Outcome]) -> bool:
         """gdb is to stop: ``work`` waits until all threads stand still."""
         self._owed, self._too_early, self._goes, self._is_told = work, False, False, False
-        self._callbacks.hears_stops_last()
+        self._inferiors.callbacks.hears_stops_last()
         return True
 
     @property
@@ -158,13 +158,13 @@ class Deciding:
         if self._do(owed) is Outcome.CONTINUE:
             _let_go_on()
             return
-        self._callbacks.on_user_stop()
+        self._inferiors.callbacks.on_user_stop()
         if not has_front_end():
             _show_frame()
 
     def _do(self, owed: Callable[[], Outcome]) -> Outcome:
         self._threads.moved()
-        return carry_out(owed, failed=self._callbacks.failed, instead=Outcome.STOP)
+        return carry_out(owed, failed=self._inferiors.callbacks.failed, instead=Outcome.STOP)
 
     def before_prompt(self) -> None:
         """Goes on from stops whose commands gdb has carried out too early. No front end has a

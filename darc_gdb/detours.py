@@ -91,7 +91,8 @@ class Detours:
 
     def wake(self, place: int, pid: int) -> None:
         """Ends a stop of the whole process. The signal that does it is taken by the thread that
-        makes the call, or gdb would show it, and a handler of the program's be called."""
+        makes the call, or gdb would show it, and a handler of the program's be called. Raises
+        TargetError: the program may map no memory for that."""
         base = self.system_call(place, SystemCall.MMAP, mmap_arguments(_STACK_SIZE))
         if base >> 63:
             raise TargetError("the program may not map memory")

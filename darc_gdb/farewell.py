@@ -38,8 +38,8 @@ from darc_gdb import printed
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGHUP})
 _LOOK_SECONDS = 0.2
 _STEP_SECONDS = 0.02
-_PATIENCE_SECONDS = 15.0
-"""gdb gets its signal after this time in any case."""
+_TAKING_OUT_SECONDS = 15.0
+"""Longer than it takes to take probes out: gdb gets its signal after this time in any case."""
 
 _WORKERS_SECONDS = 1.0
 """Far longer than threads that have nothing to do take to end."""
@@ -171,7 +171,7 @@ class Farewell:
             if over.is_set():
                 return
         if self._begin(pid):
-            end = time.monotonic() + _PATIENCE_SECONDS
+            end = time.monotonic() + _TAKING_OUT_SECONDS
             while time.monotonic() < end and not over.is_set():
                 if self._out.wait(_LOOK_SECONDS):
                     break
@@ -192,7 +192,7 @@ class Farewell:
         on, for which another thread watches, or where gdb ends by itself, as it does where that
         stop was the last thing in a script. gdb's handlers have whatever Python is at work end in
         a KeyboardInterrupt, also what tells what is known: that has time to end."""
-        latest = time.monotonic() + _PATIENCE_SECONDS
+        latest = time.monotonic() + _TAKING_OUT_SECONDS
         due = time.monotonic() + _AGAIN_SECONDS
         while time.monotonic() < min(due, latest) and not self._ends.wait(_STEP_SECONDS):
             if self._over is not None:

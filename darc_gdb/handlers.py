@@ -98,11 +98,11 @@ class EventHandlers:
 
     # --------------------------------------------------------------------- it stops
 
-    def stopped(self, event: gdb.StopEvent) -> None:
+    def stands(self, event: gdb.StopEvent) -> None:
         """Every stop of the program."""
-        self._screen.stopped()
+        self._screen.stands()
         self._files.go_on()
-        self.signal.stopped(event, int(gdb.selected_inferior().pid) or None)
+        self.signal.stands(event, int(gdb.selected_inferior().pid) or None)
 
     def take_stop(self, event: gdb.StopEvent) -> Outcome:
         """At a stop, after all other handlers, which may do what they like, but not let the program

@@ -13,59 +13,59 @@ from darc.app.app import App
 from darc.model.errors import DarcError
 from darc_gdb import ctrlc, printed
 from darc_gdb import target as backend
+from darc_gdb.callbacks import GdbCallbacks
+from darc_gdb.departure import Departure
 from darc_gdb.failures import complain, gdb_error
-from darc_gdb.leaving import Leaving
 from darc_gdb.stopping import Stopping
 from darc_gdb.target import GdbTarget
 
 
 def stand_by() -> None:
     """darc is loaded: from now on it hears that gdb is told to end."""
-    backend.TARGET.callbacks.stand_by()
+    backend.TARGET.inferiors.callbacks.stand_by()
 
 
 def connect(app: App, target: GdbTarget, undo: contextlib.ExitStack) -> None:
     """From now on darc hears of gdb's events, and is asked before gdb's own commands; ``undo`` is
     how it does not any more."""
-    leaving = Leaving(app, target)
-    stopping = Stopping(app, target, leaving.farewell)
-    _set_callbacks(app, target, leaving, stopping)
+    departure = Departure(app, target)
+    stopping = Stopping(app, target, departure.farewell)
     stop_hook = _StopHook(app, stopping, undo)
-    target.callbacks.hears_stops_first = stop_hook.stand_first
-    _hear(target, leaving, stopping, undo)
-    _LeaveHook(app, leaving, undo)
+    farewell = departure.farewell
+    callbacks = GdbCallbacks(
+        failed=lambda error: complain(app, error),
+        on_user_stop=stopping.on_user_stop,
+        follow_up=stopping.follow_up,
+        goes_on=stopping.goes_on,
+        went_on=stopping.went_on,
+        before_stop=stopping.before_stop,
+        hears_stops_first=stop_hook.stand_first,
+        hears_stops_last=stopping.hears_stops_last,
+        is_to_leave=farewell.is_wanted,
+        stand_by=farewell.stand_by,
+        undisturbed=departure.undisturbed,
+    )
+    target.inferiors.serve(callbacks)
+    target.screen.end_by(farewell.is_wanted)
+    _hear(target, departure, stopping, undo)
+    _LeaveHook(app, departure, undo)
     _ContinueHook(app, undo)
     _GoHook(undo)
     _BeginHook(undo)
 
 
-def _set_callbacks(app: App, target: GdbTarget, leaving: Leaving, stopping: Stopping) -> None:
-    callbacks = target.callbacks
-    callbacks.failed = lambda error: complain(app, error)
-    callbacks.before_stop = stopping.before_stop
-    callbacks.on_user_stop = stopping.on_user_stop
-    callbacks.follow_up = stopping.follow_up
-    callbacks.goes_on = stopping.goes_on
-    callbacks.went_on = stopping.went_on
-    callbacks.hears_stops_last = stopping.hears_stops_last
-    callbacks.undisturbed = leaving.undisturbed
-    callbacks.is_to_leave = leaving.farewell.is_wanted
-    target.screen.end_by(leaving.farewell.is_wanted)
-    callbacks.stand_by = leaving.farewell.stand_by
-
-
 def _hear(
-    target: GdbTarget, leaving: Leaving, stopping: Stopping, undo: contextlib.ExitStack
+    target: GdbTarget, departure: Departure, stopping: Stopping, undo: contextlib.ExitStack
 ) -> None:
     gdb.events.before_prompt.connect(stopping.before_prompt)
     undo.callback(gdb.events.before_prompt.disconnect, stopping.before_prompt)
     handlers: Iterable[tuple[Any, Callable[..., None]]] = (
         (gdb.events.stop, stopping.on_stop),
-        (gdb.events.exited, leaving.on_exit),
+        (gdb.events.exited, departure.on_exit),
         (gdb.events.cont, stopping.on_continue),
-        (gdb.events.new_inferior, leaving.on_new_inferior),
+        (gdb.events.new_inferior, departure.on_new_inferior),
         (gdb.events.before_prompt, stopping.at_prompt),
-        (gdb.events.gdb_exiting, leaving.on_exiting),
+        (gdb.events.gdb_exiting, departure.on_exiting),
         *target.handlers.all(),
     )
     for registry, handler in handlers:
@@ -77,10 +77,10 @@ def _hear(
 class _LeaveHook(gdb.Command):
     """Called by gdb before the program is let go or killed: takes darc's probes out of it."""
 
-    def __init__(self, app: App, leaving: Leaving, undo: contextlib.ExitStack) -> None:
+    def __init__(self, app: App, departure: Departure, undo: contextlib.ExitStack) -> None:
         super().__init__("maintenance darc-leave", gdb.COMMAND_MAINTENANCE)
         self._app = app
-        self._leaving = leaving
+        self._departure = departure
         self._is_told = False
         for command in ("detach", "disconnect"):
             _hook(command, "maintenance darc-leave", undo)
@@ -90,16 +90,16 @@ class _LeaveHook(gdb.Command):
     def invoke(self, argument: str, from_tty: bool) -> None:
         with ctrlc.waits():  # what was to be taken out half way would stay in
             if argument == "kill":
-                self._leaving.on_kill()
+                self._departure.on_kill()
             elif argument == "quit":  # gdb tells when it does: the user may not want to, after all
                 self._check_once()
             else:
                 self._check()
-                self._leaving.on_leave()
+                self._departure.on_leave()
 
     def _check(self, also: str = "") -> None:
         try:
-            self._leaving.check()
+            self._departure.check()
         except DarcError as error:
             raise gdb_error(self._app, error, also) from None
 
@@ -130,8 +130,8 @@ class _ContinueHook(gdb.Command):
         try:
             backend.TARGET.handlers.continues()
             with ctrlc.waits(), backend.TARGET.memory.unnoticed():
-                backend.TARGET.callbacks.stands()
-                backend.TARGET.callbacks.goes_on()
+                backend.TARGET.inferiors.callbacks.hold_still()
+                backend.TARGET.inferiors.callbacks.goes_on()
         except Exception as error:
             raise gdb_error(self._app, error) from None
 
@@ -190,7 +190,7 @@ class _StopHook(gdb.Command):
         may_execute = target.deciding.all_stop and not target.user_breaks.hits.have_commands
         beside = target.memory.unnoticed() if may_execute else contextlib.nullcontext()
         with ctrlc.waits(), beside, target.memory.handling():
-            target.callbacks.guarded(self._stopping.before_others)
+            target.inferiors.callbacks.guarded(self._stopping.before_others)
 
 
 def _hook(command: str, action: str, undo: contextlib.ExitStack) -> None:

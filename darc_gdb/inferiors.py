@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 
 import gdb
 
+from darc_gdb.callbacks import GdbCallbacks
 from darc_gdb.printed import unheard
 from darc_gdb.threads import selected
 
@@ -15,6 +17,8 @@ class Inferiors:
     """The one that is analysed, and its children."""
 
     def __init__(self) -> None:
+        self.callbacks = GdbCallbacks()
+        """Who is told of what becomes of it."""
         self._home: gdb.Inferior | None = None
         self._others: frozenset[int] = frozenset()
         """Those that ran already when that was chosen, and are of no concern."""
@@ -23,6 +27,15 @@ class Inferiors:
         self._children: set[int] = set()
         self.runs = False
         """Whether the program has run since the last prompt or stop for the user."""
+
+    def serve(self, callbacks: GdbCallbacks) -> None:
+        """From now on these are told."""
+        self.callbacks = callbacks
+
+    def stand_by_itself(self, how: Callable[[], None]) -> None:
+        """What gdb believes to stand still is made to by ``how``, as gdb is connected to a machine
+        that may go on without it."""
+        self.serve(dataclasses.replace(self.callbacks, hold_still=how))
 
     def went_on(self) -> None:
         """The program goes on."""

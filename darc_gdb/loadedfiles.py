@@ -11,7 +11,6 @@ import gdb
 from darc.code.system_calls import SystemCall
 from darc.debuggee import procfs
 from darc.target.outcome import Outcome
-from darc_gdb.callbacks import Callbacks
 from darc_gdb.filenames import file_name
 from darc_gdb.inferiors import Inferiors
 
@@ -23,8 +22,7 @@ class LoadedFiles:
     """Of the inferior that is analysed. gdb tells of a file in the midst of what it does with it,
     and looks behind that whether it is to stop there."""
 
-    def __init__(self, callbacks: Callbacks, inferiors: Inferiors) -> None:
-        self._callbacks = callbacks
+    def __init__(self, inferiors: Inferiors) -> None:
         self._inferiors = inferiors
         self._handler: Callable[[], Outcome] | None = None
         self._stops = False
@@ -42,7 +40,7 @@ class LoadedFiles:
         if not mine or self._handler is None or not inferior.pid:
             return
         if not _executes_unknown_file(inferior.pid):
-            self._callbacks.guarded(self._ask)
+            self._inferiors.callbacks.guarded(self._ask)
 
     def _ask(self) -> None:
         assert self._handler is not None

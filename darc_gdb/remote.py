@@ -39,8 +39,8 @@ _PLACES = {
 """Where registers lie in the packets ``g`` and ``G``, and their sizes in bytes (gdb's
 ``features/i386/64bit-core.xml``)."""
 
-_PATIENCE = 60
-"""Seconds."""
+_ANSWER_SECONDS = 60
+"""For how long gdb waits for an answer, before it asks again."""
 _SOON = 1.0
 """Seconds to wait before the user is told what for."""
 _LOOK = 0.1
@@ -101,11 +101,11 @@ class GdbRemote(Remote):
         self._hold()
         # By itself gdb asks again after two seconds, is answered twice, and from then on takes
         # each answer for that to another question.
-        if int(gdb.parameter("remotetimeout") or 0) < _PATIENCE:
-            gdb.execute(f"set remotetimeout {_PATIENCE}", to_string=True)
+        if int(gdb.parameter("remotetimeout") or 0) < _ANSWER_SECONDS:
+            gdb.execute(f"set remotetimeout {_ANSWER_SECONDS}", to_string=True)
         if self._line is not None and self.is_qemu:
             self._target.memory.hold_by(self._line.hold)
-            self._target.callbacks.stand_by_itself(self._tell_if_it_ran)
+            self._target.inferiors.stand_by_itself(self._tell_if_it_ran)
             self._line.watch()
         else:
             self._line = None
@@ -159,7 +159,10 @@ class GdbRemote(Remote):
 
             gate = _Gate(address, accepts, is_broken_off)
             limit = _Limit(
-                self._target.callbacks.is_to_leave, self._target.patience, is_broken_off, late
+                self._target.inferiors.callbacks.is_to_leave,
+                self._target.patience,
+                is_broken_off,
+                late,
             )
             try:
                 with (

@@ -62,13 +62,13 @@ class GdbScreen(LineScreen):
         """The program goes on."""
         self._has_line = not has_front_end() and not has_windows()
 
-    def stopped(self) -> None:
+    def stands(self) -> None:
         """It stands still, and gdb writes."""
         self._has_line = False
 
     def clear(self) -> None:
         """gdb is about to write of a stop, or its prompt, from the first column on."""
-        self.stopped()
+        self.stands()
         self._line.hide()
 
     def accepts_pending(self, question: str) -> bool:

@@ -44,7 +44,7 @@ class Stopping:
             self._take_stop(event)
 
     def hears_stops_last(self) -> None:
-        """See :class:`~darc_gdb.callbacks.Callbacks`."""
+        """See :class:`~darc_gdb.callbacks.GdbCallbacks`."""
         self._hear_no_more()
         self._hears_last = True
         gdb.events.stop.connect(self._on_stop_last)
@@ -60,7 +60,7 @@ class Stopping:
 
     def _take_stop(self, event: gdb.StopEvent) -> None:
         target = self._target
-        target.handlers.stopped(event)
+        target.handlers.stands(event)
         if target.handlers.take_stop(event) is Outcome.CONTINUE:
             return
         try:
@@ -69,7 +69,7 @@ class Stopping:
                     target.user_breaks.hits.will_go_on(event) and self._app.observer.passes()
                 )
         except Exception as error:
-            target.callbacks.failed(error)
+            target.inferiors.callbacks.failed(error)
             is_passed = False
         if not is_passed:
             self.on_user_stop(brief=target.user_breaks.hits.may_go_on(event))
@@ -91,7 +91,7 @@ class Stopping:
             with at_home(self._app, self._target):
                 self._app.observer.on_stop(brief=brief)
         except Exception as error:
-            self._target.callbacks.failed(error)
+            self._target.inferiors.callbacks.failed(error)
         finally:
             if not brief:
                 self._farewell.rest()
@@ -101,7 +101,7 @@ class Stopping:
         try:
             self._target.deciding.before_prompt()
         except gdb.error as error:
-            self._target.callbacks.failed(error)
+            self._target.inferiors.callbacks.failed(error)
 
     def at_prompt(self) -> None:
         """gdb waits for the user's next command, perhaps while the program runs."""
@@ -119,7 +119,7 @@ class Stopping:
     def goes_on(self) -> None:
         """Before it does, and not step by step."""
         target = self._target
-        target.callbacks.hears_stops_first()
+        target.inferiors.callbacks.hears_stops_first()
         with at_home(self._app, target):
             target.bell.see_to_it()
             if not target.dies:
@@ -141,7 +141,7 @@ class Stopping:
 
     def on_continue(self, _event: object) -> None:
         """gdb tells that it runs."""
-        self._target.callbacks.guarded(self.went_on)
+        self._target.inferiors.callbacks.guarded(self.went_on)
 
     def went_on(self) -> None:
         """It runs, and was not run step by step."""

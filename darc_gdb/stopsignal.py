@@ -25,7 +25,7 @@ class StopSignal:
         self._dying: int | None = None
         """The process that has stopped for a signal that will probably be its end."""
 
-    def stopped(self, event: gdb.StopEvent, pid: int | None) -> None:
+    def stands(self, event: gdb.StopEvent, pid: int | None) -> None:
         """The process ``pid`` has stopped."""
         self._name = event.stop_signal if isinstance(event, gdb.SignalEvent) else None
         self._dying = pid if self._name in _DEADLY else None

@@ -20,7 +20,6 @@ from darc.target.target import Passage, SignalStop, State, Target
 from darc_gdb import printed
 from darc_gdb.bell import GdbBell
 from darc_gdb.breaks import GdbBreaks
-from darc_gdb.callbacks import Callbacks
 from darc_gdb.calls import Calls
 from darc_gdb.deciding import Deciding
 from darc_gdb.filenames import file_name, is_untold
@@ -52,7 +51,6 @@ class GdbTarget(Target):
 
     def __init__(self) -> None:
         self.turn = Turn()  # gdb runs on the thread that it loads darc on
-        self.callbacks = Callbacks()
         self.screen = GdbScreen(self.turn)
         self.symbols = GdbSymbols(self.turn)
         self.memory = GdbMemory(self.turn)
@@ -60,25 +58,24 @@ class GdbTarget(Target):
         self.inferiors = Inferiors()
         self.threads = GdbThreads(self.turn)
         self._calls = Calls(self, self.threads)
-        self.deciding = Deciding(self.turn, self.callbacks, self.memory, self.threads)
+        self.deciding = Deciding(self.turn, self.inferiors, self.memory, self.threads)
         self.bell = GdbBell(
             turn=self.turn,
-            callbacks=self.callbacks,
+            inferiors=self.inferiors,
             deciding=self.deciding,
             threads=self.threads,
-            inferiors=self.inferiors,
             screen=self.screen,
         )
         self.breaks = GdbBreaks(
             turn=self.turn,
-            callbacks=self.callbacks,
+            inferiors=self.inferiors,
             deciding=self.deciding,
             memory=self.memory,
             threads=self.threads,
             calls=self._calls,
         )
-        self.user_breaks = GdbUserBreakpoints(self.turn, self.callbacks)
-        self._files = LoadedFiles(self.callbacks, self.inferiors)
+        self.user_breaks = GdbUserBreakpoints(self.turn, self.inferiors)
+        self._files = LoadedFiles(self.inferiors)
         self.handlers = EventHandlers(
             self.turn,
             screen=self.screen,

@@ -8,8 +8,8 @@ import gdb
 
 from darc.target.ownthread import Turn, own_thread
 from darc.target.user_breaks import UserBreakpoints
-from darc_gdb.callbacks import Callbacks
 from darc_gdb.hits import Hits
+from darc_gdb.inferiors import Inferiors
 from darc_gdb.translated import translated
 
 
@@ -17,9 +17,9 @@ from darc_gdb.translated import translated
 class GdbUserBreakpoints(UserBreakpoints):
     """All that gdb lists."""
 
-    def __init__(self, turn: Turn, callbacks: Callbacks) -> None:
+    def __init__(self, turn: Turn, inferiors: Inferiors) -> None:
         self.turn = turn
-        self._callbacks = callbacks
+        self._inferiors = inferiors
         self.hits = Hits(turn)
         self._handler: Callable[[], None] | None = None
         self._known: Sequence[int] | None = None
@@ -50,7 +50,7 @@ class GdbUserBreakpoints(UserBreakpoints):
             return
         self._places[breakpoint_.number] = places
         if self._handler is not None:
-            self._callbacks.guarded(self._handler)
+            self._inferiors.callbacks.guarded(self._handler)
 
 
 def _places_of(breakpoint_: gdb.Breakpoint) -> frozenset[int]:

@@ -9,7 +9,7 @@ import lldb
 
 from darc.debuggee import bell as bells
 from darc.debuggee import procfs
-from darc.target.bell import Bell, answer
+from darc.target.bell import Bell, reply
 from darc.target.outcome import Outcome
 from darc.target.ownthread import Turn, any_thread, own_thread
 from darc_lldb.inferior import Inferior
@@ -55,7 +55,7 @@ class LldbBell(Bell):
         return frozenset(n for n, before in self._signals.items() if before.stop)
 
     def arm(self, signal: int, handler: Callable[[], Outcome]) -> None:
-        process = self._inferior.stopped()
+        process = self._inferior.stopped_process()
         self._take_back(may_ask=True)
         self.pass_again(process)
         self._before.change(self._number, signal)
@@ -147,6 +147,6 @@ class LldbBell(Bell):
             (KEPT if number in self._signals else before).apply(process, number)
         return frozenset(n for n, before in kept.items() if not (before.stop or n in self._signals))
 
-    def answer(self) -> Outcome:
+    def reply(self) -> Outcome:
         """What the handler decides."""
-        return answer(self._handler, follow_up=self._follow_up, failed=self._failed)
+        return reply(self._handler, follow_up=self._follow_up, failed=self._failed)

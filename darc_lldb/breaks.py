@@ -24,6 +24,7 @@ class LldbBreaks(Breaks):
         turn: Turn,
         inferior: Inferior,
         own: OwnBreakpoints,
+        *,
         memory: LldbMemory,
         tidy: Callable[[], None],
     ) -> None:

@@ -40,7 +40,7 @@ class Debugged(Protocol):
     def executable(self) -> str | None: ...
     @property
     def journal(self) -> Journal: ...
-    def stopped(self) -> lldb.SBProcess: ...
+    def stopped_process(self) -> lldb.SBProcess: ...
     def unwatch(self) -> None: ...
 
 
@@ -90,7 +90,7 @@ class Calls:
 
     def _in_a_thread(self, make: Callable[[lldb.SBThread], _Result]) -> _Result:
         """Has a thread make a call, the next one where that waits for another thread."""
-        process = self._target.stopped()
+        process = self._target.stopped_process()
         pid, stop = int(process.GetProcessID()), int(process.GetStopID(True))
         thread = process.GetThreadByID(self._thread or 0)
         first = thread if thread.IsValid() else process.GetSelectedThread()
@@ -107,7 +107,7 @@ class Calls:
 
     def _on_detour(self, thread: lldb.SBThread, what: Call) -> int | None:
         """Makes a call without lldb's noticing; ``None``: it cannot be."""
-        process = self._target.stopped()
+        process = self._target.stopped_process()
         if procfs.in_sandbox_of_its_own(int(process.GetProcessID())):
             return None
         with self._target.memory.at_once():
@@ -130,7 +130,7 @@ class Calls:
     @contextlib.contextmanager
     def errand(self, thread: lldb.SBThread) -> Iterator[ThreadCall]:
         """The thread runs for darc's sake alone."""
-        process = self._target.stopped()
+        process = self._target.stopped_process()
         selected = process.GetSelectedThread().GetThreadID()
         self._target.unwatch()
         asynchronous = self._debugger.GetAsync()

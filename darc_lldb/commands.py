@@ -11,9 +11,9 @@ from darc.app.app import App
 from darc.app.parameters import PARAMETERS
 from darc.debuggee.process import ProcessDebuggee
 from darc_lldb import hooks
+from darc_lldb.debuggers import DEBUGGERS, InDebugger, target_of
 from darc_lldb.failures import told
 from darc_lldb.interpreter import attempt, execute
-from darc_lldb.registry import REGISTRY, Registered, target_of
 from darc_lldb.screen import fitting
 from darc_lldb.target import LldbTarget
 
@@ -47,7 +47,7 @@ class _Command:
         context: lldb.SBExecutionContext,
         result: lldb.SBCommandReturnObject,
     ) -> None:
-        known = REGISTRY[self._number]
+        known = DEBUGGERS[self._number]
         app, target = known.app, known.target
         try:
             with target.inferior.lock, target.inferior.staying():
@@ -162,12 +162,12 @@ _FAREWELL = hooks.farewell_of_all()
 def register(debugger: lldb.SBDebugger) -> None:
     """Makes darc known to one debugger."""
     number = debugger.GetID()
-    if number in REGISTRY:
+    if number in DEBUGGERS:
         return
     interpreter = debugger.GetCommandInterpreter()
     target = LldbTarget(debugger)
     app = App(target, ProcessDebuggee, lambda _target: target.check_runnable())
-    REGISTRY[number] = Registered(target, app)
+    DEBUGGERS[number] = InDebugger(target, app)
     try:
         _add_commands(interpreter)
         hooks.connect(debugger, app, target)
@@ -175,5 +175,5 @@ def register(debugger: lldb.SBDebugger) -> None:
     except BaseException:
         for path in _CONTAINERS:
             attempt(interpreter, f"command container delete {path}")
-        del REGISTRY[number]
+        del DEBUGGERS[number]
         raise

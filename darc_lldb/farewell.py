@@ -19,10 +19,9 @@ from pathlib import Path
 
 from darc.app.sigactions import action_of, set_action
 from darc.target.ownthread import begin_thread
+from darc_lldb.departure import TAKING_OUT_SECONDS
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-_PATIENCE_SECONDS = 15.0
-"""lldb ends after this time in any case."""
 
 
 class Farewell:
@@ -69,7 +68,7 @@ class Farewell:
         """lldb ends by itself. Where that is as its terminal is gone, the signal for that is under
         way, or was heard: what is done at that comes first."""
         if self._reader >= 0 and self._terminal_is_gone():
-            self._is_over.wait(_PATIENCE_SECONDS)
+            self._is_over.wait(TAKING_OUT_SECONDS)
 
     def _wait(self) -> None:
         number = self._next(None)
@@ -80,7 +79,7 @@ class Farewell:
             os.write(done, b"x")
 
         is_left = self._terminal_is_gone() and self._let_go()  # lldb ends by itself now, or hangs
-        if not is_left and self._leave(tell) and self._next(_PATIENCE_SECONDS, over) is None:
+        if not is_left and self._leave(tell) and self._next(TAKING_OUT_SECONDS, over) is None:
             self._let_go()
         self._is_over.set()
         for one, action in self._before.items():

@@ -14,12 +14,12 @@ from darc.debuggee import beside
 from darc.model.errors import TargetError
 from darc.target.target import State
 from darc_lldb import overrides
-from darc_lldb.callbacks import Callbacks
+from darc_lldb.callbacks import LldbCallbacks
+from darc_lldb.debuggers import DEBUGGERS
 from darc_lldb.failures import told
 from darc_lldb.farewell import Farewell
 from darc_lldb.inferior import Inferior
 from darc_lldb.interpreter import execute
-from darc_lldb.registry import REGISTRY
 from darc_lldb.stophook import StopHook
 from darc_lldb.target import LldbTarget
 
@@ -63,7 +63,7 @@ def connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
     Raises:
         KeyboardInterrupt: the user has pressed Ctrl-C, and lldb takes no stop hook.
     """
-    callbacks = Callbacks(
+    callbacks = LldbCallbacks(
         failed=lambda error: target.screen.complain(told(app, error)),
         on_user_stop=app.observer.on_stop,
         follow_up=app.observer.follow_up,
@@ -86,7 +86,7 @@ class _Before:
         self._app = app
         self._target = target
         self._inferior = target.inferior
-        self._leaving = target.stopping.leaving
+        self._departure = target.stopping.departure
 
     def stand(self) -> None:
         """From now on, for as long as the debugger is there."""
@@ -122,7 +122,7 @@ class _Before:
                 except Exception as error:  # told to the user, in one place
                     self._inferior.callbacks.failed(error)
                 if goes_on:
-                    self._leaving.lets_go_on()
+                    self._departure.lets_go_on()
                     self._target.screen.goes_on()
 
         return run
@@ -159,12 +159,12 @@ class _Before:
         # still for darc alone.
         app, inferior = self._app, self._inferior
         with inferior.lock:
-            state, goes_on = inferior.state, self._leaving.goes_on
-            runs = state is State.RUNNING or (state is State.STOPPED and goes_on)
+            state, goes = inferior.state, self._departure.goes_by_lldb
+            runs = state is State.RUNNING or (state is State.STOPPED and goes)
             if not (runs and self._target.was_prepared):
                 self._guarded(app.observer.on_leave)()
                 return
-        self._leaving.stop_for(lambda: monitor.ring_to_leave(app.session), app.observer.on_leave)
+        self._departure.stop_for(lambda: monitor.ring_to_leave(app.session), app.observer.on_leave)
 
     def _before_deleting(self, arguments: Sequence[str]) -> None:
         if _deletes(self._inferior, arguments):
@@ -198,17 +198,17 @@ def hear_of_end(debugger: lldb.SBDebugger, farewell: Farewell) -> None:
 
 def _leave_all(done: Callable[[], None]) -> bool:
     """For :class:`Farewell`: each program that darc has been in."""
-    entered = [number for number, one in REGISTRY.items() if one.target.was_prepared]
+    entered = [number for number, one in DEBUGGERS.items() if one.target.was_prepared]
     left = set(entered)
 
     def leave(number: int) -> None:
-        known = REGISTRY[number]
-        app, leaving = known.app, known.target.stopping.leaving
+        known = DEBUGGERS[number]
+        app, departure = known.app, known.target.stopping.departure
 
         def knock() -> bool:
             return monitor.ring_to_leave(app.session)
 
-        leaving.ask(knock, app.observer.on_leave, lambda: is_left(number))
+        departure.ask(knock, app.observer.on_leave, lambda: is_left(number))
 
     def is_left(number: int) -> None:
         left.discard(number)
@@ -223,7 +223,7 @@ def _leave_all(done: Callable[[], None]) -> bool:
 def _let_all_go() -> bool:
     """For :class:`Farewell`: without lldb, which hangs."""
     is_clean = True
-    for one in REGISTRY.values():
+    for one in DEBUGGERS.values():
         pid = one.target.inferior.known
         if pid is not None:
             try:

@@ -18,7 +18,7 @@ import lldb
 from darc.debuggee import procfs
 from darc.model.errors import TargetError
 from darc.target.target import State
-from darc_lldb.callbacks import Callbacks
+from darc_lldb.callbacks import LldbCallbacks
 from darc_lldb.watcher import Watcher
 
 _STANDING = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
@@ -41,7 +41,7 @@ class Inferior:
     def __init__(self, debugger: lldb.SBDebugger) -> None:
         self.debugger = debugger
         self.lock = threading.RLock()
-        self.callbacks = Callbacks()
+        self.callbacks = LldbCallbacks()
         self.known: int | None = None
         """The process that was met, also where lldb may not be asked."""
         self.watcher: Watcher | None = None
@@ -54,7 +54,7 @@ class Inferior:
         self._executable: str | None = None
         self._local = threading.local()
 
-    def serve(self, is_busy: Callable[[], bool], callbacks: Callbacks) -> None:
+    def serve(self, is_busy: Callable[[], bool], callbacks: LldbCallbacks) -> None:
         """From now on ``callbacks`` are told of the program, and ``is_busy`` tells whether darc
         analyses or awaits one."""
         self._is_busy, self.callbacks = is_busy, callbacks
@@ -166,7 +166,7 @@ class Inferior:
             return State.NONE
         return State.STOPPED if process.GetState() in _STANDING else State.RUNNING
 
-    def stopped(self) -> lldb.SBProcess:
+    def stopped_process(self) -> lldb.SBProcess:
         """The program. Raises TargetError: there is none that is stopped."""
         if self.state is not State.STOPPED:
             raise TargetError("there is no program that is stopped")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import lldb
 
-from darc_lldb import interrupts
+from darc_lldb import ctrlc
 
 
 def attempt(interpreter: lldb.SBCommandInterpreter, command: str) -> bool:
@@ -21,7 +21,7 @@ def execute(interpreter: lldb.SBCommandInterpreter, command: str) -> None:
     interpreter.HandleCommand(command, result)
     if result.Succeeded():
         return
-    if interrupts.has_refused(result):
+    if ctrlc.has_refused(result):
         raise KeyboardInterrupt
     why = (result.GetError() or "").strip()
     raise RuntimeError(f"lldb refuses '{' '.join(command.split()[:3])} …': {why}")

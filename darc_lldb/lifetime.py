@@ -46,15 +46,16 @@ class Lifetime:
         *,
         others: OtherHooks,
         bell: LldbBell,
-        stands: Callable[[], bool],
+        hears_stand: Callable[[], bool],
     ) -> None:
-        """``stands`` is what its watcher tells as :meth:`darc_lldb.watcher.Informed.stands`."""
+        """``hears_stand`` is what its watcher tells by
+        :meth:`darc_lldb.watcher.Informed.hears_stand`."""
         self._inferior = inferior
         self._threads = threads
         self._own = own
         self._others = others
         self._bell = bell
-        self._stands = stands
+        self._hears_stand = hears_stand
         self._modules_handler: Callable[[], Outcome] | None = None
         self._release: str | None = None
 
@@ -132,9 +133,9 @@ class Lifetime:
         self._inferior.may_ask(False)
         self.guarded(self._inferior.callbacks.went_on)
 
-    def stands(self) -> bool:
+    def hears_stand(self) -> bool:
         """The watcher saw the program stand still and no stop hook was called."""
-        return self._stands()
+        return self._hears_stand()
 
     def stuck(self, pid: int) -> None:
         """The watcher saw the server of an lldb wait for the first thread, which has ended. The

@@ -70,8 +70,8 @@ def _load(debugger: "lldb.SBDebugger", namespace: "dict[str, object]") -> "str |
     except KeyboardInterrupt:
         if launched:  # there is nothing yet that lldb would have to leave
             os._exit(_INTERRUPTED)
-        known = sys.modules.get("darc_lldb.registry")
-        if debugger.GetID() in getattr(known, "REGISTRY", ()):
+        known = sys.modules.get("darc_lldb.debuggers")
+        if debugger.GetID() in getattr(known, "DEBUGGERS", ()):
             return None
         why = "cannot load: interrupted; 'command script import' of this file tries again"
     # A later try, when that is repaired, finds nothing of this one.

@@ -26,7 +26,7 @@ class LldbMemory(BatchedMemory):
         self._inferior = inferior
 
     def _read(self, address: int, size: int) -> bytes:
-        process = self._inferior.stopped()
+        process = self._inferior.stopped_process()
         # lldb keeps what it has read in large pieces, and forgets to forget it at a write. So it
         # is asked for no more than what stands under breakpoints, its own ones too.
         if not size:
@@ -49,7 +49,7 @@ class LldbMemory(BatchedMemory):
         return bytes(data)
 
     def _write(self, address: int, data: bytes) -> None:
-        process = self._inferior.stopped()
+        process = self._inferior.stopped_process()
         # What lldb-server keeps of the bytes under a breakpoint would be wrong afterwards.
         covered = [
             location

@@ -11,7 +11,7 @@ import lldb
 from darc.code.processor import FLAGS, PROGRAM_COUNTER
 from darc.debuggee.detour import EndedError
 from darc.model.errors import TargetError
-from darc_lldb import interrupts
+from darc_lldb import ctrlc
 
 _REGISTERS = (
     *"rax rbx rcx rdx rdi rsi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15".split(),
@@ -76,7 +76,8 @@ class Server:
         return self._send("qXfer:siginfo:read::0,100")
 
     def write(self, address: int, data: bytes) -> None:
-        """Writes memory through lldb, which knows its breakpoints."""
+        """Writes memory through lldb, which knows its breakpoints. Raises TargetError: it
+        cannot."""
         error = lldb.SBError()
         if self._process.WriteMemory(address, data, error) != len(data) or error.Fail():
             raise TargetError(f"lldb: {error.GetCString()}")
@@ -84,12 +85,12 @@ class Server:
     def _send(self, packet: str) -> str:
         own = self._process.GetTarget().GetDebugger()
         result = self._send_by(own, packet)
-        if interrupts.has_refused(result):
+        if ctrlc.has_refused(result):
             if not self._is_selected(own):
-                raise TargetError(interrupts.REFUSED)
-            result = self._send_by(interrupts.another_debugger(), packet)
-            if interrupts.has_refused(result):
-                raise TargetError(interrupts.REFUSED)
+                raise TargetError(ctrlc.REFUSED)
+            result = self._send_by(ctrlc.another_debugger(), packet)
+            if ctrlc.has_refused(result):
+                raise TargetError(ctrlc.REFUSED)
         _, _, answer = (result.GetOutput() or "").partition("response: ")
         return str(answer.strip())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import lldb
 
 from darc.target.outcome import Outcome
-from darc_lldb.registry import REGISTRY
+from darc_lldb.debuggers import DEBUGGERS
 
 
 class StopHook:
@@ -18,7 +18,7 @@ class StopHook:
 
     def handle_stop(self, context: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
         """True: the program stays stopped."""
-        known = REGISTRY.get(context.target.GetDebugger().GetID())
+        known = DEBUGGERS.get(context.target.GetDebugger().GetID())
         if known is None:
             return True
         target = known.target

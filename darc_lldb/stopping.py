@@ -30,9 +30,9 @@ from darc.target.target import State
 from darc_lldb import signals
 from darc_lldb.bell import LldbBell
 from darc_lldb.calls import Calls
+from darc_lldb.departure import Departure
 from darc_lldb.frames import LldbFrames
 from darc_lldb.inferior import Inferior
-from darc_lldb.leaving import Leaving
 from darc_lldb.lifetime import Lifetime
 from darc_lldb.otherhooks import OtherHooks
 from darc_lldb.ownstops import OwnBreakpoints, Reason
@@ -101,9 +101,9 @@ class Stopping:
             turn, inferior, lambda error: inferior.callbacks.failed(error), self._follow_up
         )
         self.life = Lifetime(
-            inferior, threads, own, others=self.others, bell=self.bell, stands=self.stands
+            inferior, threads, own, others=self.others, bell=self.bell, hears_stand=self.hears_stand
         )
-        self.leaving = Leaving(inferior, self.life.guarded)
+        self.departure = Departure(inferior, self.life.guarded)
         self.own_stops = 0
         self._asynchronous = False
         self._told: tuple[int, int] | None = None
@@ -125,9 +125,9 @@ class Stopping:
         process = thread.GetProcess()
         if self._calls.at_work or not self._inferior.is_home(process.GetTarget()):
             return Outcome.STOP
-        self.leaving.stands()
-        if self.leaving.is_wanted:
-            self.leaving.now()
+        self.departure.stands()
+        if self.departure.is_wanted:
+            self.departure.now()
             return Outcome.STOP
         key = _stop_of(process)
         if self._decided is None or self._decided[:2] != key:
@@ -136,9 +136,9 @@ class Stopping:
             self._decided = (key[0], int(process.GetStopID()), outcome)
         outcome = self._decided[2]
         if outcome is Outcome.CONTINUE:
-            self.leaving.lets_go_on()
+            self.departure.lets_go_on()
         else:
-            self.leaving.stands()
+            self.departure.stands()
         return outcome
 
     def _look(self, process: lldb.SBProcess, presses: Callable[[], int]) -> Outcome:
@@ -188,7 +188,7 @@ class Stopping:
     def _react(self, reason: Reason, bell: frozenset[int]) -> Outcome:
         """Does what darc itself stopped for; ``bell`` were its signals then."""
         if reason.signal in bell:
-            return self.bell.answer()
+            return self.bell.reply()
         if reason.signal is not None:
             return self._at_signal(reason.signal, is_armed=bool(bell))
         own, outcomes = self._own, []
@@ -254,7 +254,7 @@ class Stopping:
     def catch_up(self) -> None:
         """Before a command: notices what lldb did not tell."""
         inferior = self._inferior
-        self.leaving.stands()
+        self.departure.stands()
         # At other moments it may be another one: lldb changes it for a breakpoint's callback.
         self._asynchronous = bool(inferior.debugger.GetAsync())
         process = inferior.process
@@ -262,7 +262,7 @@ class Stopping:
         if not alive and inferior.known is not None:
             self.life.ended(inferior.known)
         if alive and inferior.state is State.STOPPED:
-            self.leaving.now()
+            self.departure.now()
             self.life.meet(process)
             if self._told != _stop_of(process) and self._is_interrupted():
                 self._interrupt_told()
@@ -298,7 +298,7 @@ class Stopping:
         inferior = self._inferior
         if inferior.state is not State.STOPPED:
             return
-        self.leaving.stands()
+        self.departure.stands()
         self._told = _stop_of(inferior.process)
         self._screen.style()
         self._users.note()
@@ -323,7 +323,7 @@ class Stopping:
         told = {reason.signal for reason in reasons if reason is not None}
         return bool(told) and told.issubset(signals.INTERRUPTS)
 
-    def stands(self) -> bool:
+    def hears_stand(self) -> bool:
         """The watcher saw the program stand still and no stop hook was called: lldb calls none at
         the user's Ctrl-C. In synchronous mode there is no Ctrl-C, and lldb may not be asked. Of a
         stop that was told meanwhile there is nothing to say: lldb may be about to leave it."""

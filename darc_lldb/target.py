@@ -143,9 +143,9 @@ class LldbTarget(Target):
         """See :meth:`Inferior.unwatch`."""
         self.inferior.unwatch()
 
-    def stopped(self) -> lldb.SBProcess:
-        """See :meth:`Inferior.stopped`."""
-        return self.inferior.stopped()
+    def stopped_process(self) -> lldb.SBProcess:
+        """See :meth:`Inferior.stopped_process`."""
+        return self.inferior.stopped_process()
 
     @property
     def stop_number(self) -> int | None:

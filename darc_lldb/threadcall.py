@@ -36,7 +36,8 @@ from darc_lldb import registers, signals, standing
 _BELOW = 1024
 """How far below the stack pointer a call begins: further than any red zone."""
 
-_PATIENCE_SECONDS = 60
+_CALL_SECONDS = 60
+"""For how long lldb waits for its next word of a call."""
 _ENDS = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateExited, lldb.eStateDetached)
 
 
@@ -53,6 +54,7 @@ class ThreadCall:
         process: lldb.SBProcess,
         thread: lldb.SBThread,
         back: int,
+        *,
         events: lldb.SBListener | None = None,
         note: Callable[[Place], None] = lambda place: None,
     ) -> None:
@@ -151,7 +153,7 @@ class ThreadCall:
             return error
         broadcaster, event = self._process.GetBroadcaster(), lldb.SBEvent()
         while self._events.WaitForEventForBroadcasterWithType(
-            _PATIENCE_SECONDS, broadcaster, lldb.SBProcess.eBroadcastBitStateChanged, event
+            _CALL_SECONDS, broadcaster, lldb.SBProcess.eBroadcastBitStateChanged, event
         ):
             state = lldb.SBProcess.GetStateFromEvent(event)
             restarted = lldb.SBProcess.GetRestartedFromEvent(event)

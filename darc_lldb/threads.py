@@ -36,7 +36,7 @@ class LldbThreads(Threads):
 
     def find(self, number: int) -> lldb.SBThread:
         """One of them. Raises TargetError: it is gone."""
-        thread = self._target.stopped().GetThreadByID(number)
+        thread = self._target.stopped_process().GetThreadByID(number)
         if not thread.IsValid():
             raise TargetError(f"thread {number} is gone")
         return thread
@@ -57,7 +57,7 @@ class LldbThreads(Threads):
     def program_counters(self) -> Mapping[int, int]:
         return {
             int(thread.GetThreadID()): registers.read(thread, PROGRAM_COUNTER)
-            for thread in user_threads(self._target.stopped())
+            for thread in user_threads(self._target.stopped_process())
         }
 
     def read_register(self, thread: int, name: str) -> int:

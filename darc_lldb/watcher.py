@@ -28,8 +28,9 @@ class Informed(Protocol):
     def resumed(self) -> None:
         """The program goes on. May not wait for lldb."""
 
-    def stands(self) -> bool:
-        """The program stands still, and nobody has said so; False: it is to be told again."""
+    def hears_stand(self) -> bool:
+        """The program stands still, and nobody has said so. Whether that was heard; False: it is to
+        be told again."""
 
     def stuck(self, pid: int) -> None:
         """The program stands still, and lldb's server tells nobody: it waits for the first thread,
@@ -119,7 +120,7 @@ class Watcher:
         if stuck:
             self._informed.stuck(self._pid)
         # Not with the lock: it may wait for lldb, and lldb's thread may call us.
-        if late and not self._informed.stands():
+        if late and not self._informed.hears_stand():
             with self._lock:
                 self._still = 0
 

@@ -332,14 +332,14 @@ class KernelDebuggee(Debuggee):
     def own_clock(self) -> Callable[[], int] | None:
         return self._kernel.gdbstub.clock()
 
-    def watch(self, parameters: Parameters) -> Callable[[int], bool]:
+    def counts_in(self, parameters: Parameters) -> Callable[[int], bool]:
         kernel = self._kernel
         if parameters.thread is not None:
             raise UsageError(NO_THREADS)
         if parameters.task is None:
             return lambda _: True
-        is_watched = tasks.filter_of(kernel.target, kernel.image, kernel.bias, parameters.task)
-        return lambda _: is_watched(kernel.gdbstub.per_cpu_base())
+        counts = tasks.filter_of(kernel.target, kernel.image, kernel.bias, parameters.task)
+        return lambda _: counts(kernel.gdbstub.per_cpu_base())
 
     def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:
         self._kernel.arm_limit(handler)

@@ -133,7 +133,8 @@ class Kgdb(GdbStub):
         return "kgdb cannot write to the kernel's code, and its page tables are not found"
 
     def per_cpu_base(self) -> int:
-        """kgdb has no such register, but says which processor it was entered on."""
+        """kgdb has no such register, but says which processor it was entered on. Raises
+        TargetError: it does not say."""
         active, offsets = self._value("kgdb_active"), self._value("__per_cpu_offset")
         if active is None or offsets is None:
             raise TargetError("the kernel does not say which processor kgdb has stopped")
@@ -189,7 +190,7 @@ class Kgdb(GdbStub):
         pointers = self._value(_TABLES)
         if pointers is None:
             return None
-        return leaf(self._target.memory.read, pointers, self.direct_map, address)
+        return leaf(self._target.memory.read, pointers, self.direct_map, address=address)
 
     def _set(self, place: int, entry: int) -> None:
         self._target.memory.write(place, entry.to_bytes(8, "little"))

@@ -25,7 +25,7 @@ _HEADER = struct.Struct("<8s6Q")
 waypoints are, and how many bytes."""
 
 
-def header(control: int, used: int, sites: int, size: int, waypoints: range) -> bytes:
+def header(control: int, used: int, sites: int, *, size: int, waypoints: range) -> bytes:
     """What such an area of ``size`` bytes begins with, whose agent is at ``control``."""
     return _HEADER.pack(MARK, control, used, sites, size, waypoints.start, len(waypoints))
 

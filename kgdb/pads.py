@@ -76,7 +76,7 @@ class KernelPads(PadBackend):
                 return self._restore(left)
             finally:
                 kernel.leave()
-        restored = clean_up(kernel.target, left.tables, left.is_pad, None)
+        restored = clean_up(kernel.target, left.tables, left.is_pad, own_back=None)
         start, end = kernel.value("_stext"), kernel.value("_etext")
         if start is not None and end is not None:
             kernel.gdbstub.lock_again(start, end)
@@ -189,16 +189,16 @@ class KernelPads(PadBackend):
     def signal(self) -> int | None:
         return None
 
-    def beat(self, tables: AgentMemory) -> None:
+    def look_after(self, tables: AgentMemory) -> None:
         pass
 
     def _rung(self, handler: Callable[[], BellOutcome]) -> Outcome:
-        answer = handler()
-        if answer.outcome is Outcome.CONTINUE:
+        reply = handler()
+        if reply.outcome is Outcome.CONTINUE:
             return Outcome.CONTINUE
-        if not answer.back:
+        if not reply.back:
             return Outcome.STOP
-        self._stop_in(answer.back, answer.slot)
+        self._stop_in(reply.back, reply.slot)
         return Outcome.CONTINUE
 
     def _stop_in(self, address: int, slot: int) -> None:

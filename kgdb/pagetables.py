@@ -69,7 +69,9 @@ class Leaf:
         return (self.entry & _ADDRESS & ~offset) | (address & offset)
 
 
-def leaf(read: Read, pointers: int, direct_map: int, address: int, levels: int = 3) -> Leaf | None:
+def leaf(
+    read: Read, pointers: int, direct_map: int, *, address: int, levels: int = 3
+) -> Leaf | None:
     """What maps an address; arguments as above, where ``pointers`` may also be a table ``levels``
     above the pages. ``None``: nothing does."""
     table = pointers

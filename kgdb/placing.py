@@ -40,7 +40,7 @@ class Told:
         """At the begin of ``area``."""
         known = self.waypoints
         waypoints = range(0) if known is None else range(known.base, known.base + known.size)
-        raw = header(self.control, self.used, self.sites, area.size, waypoints)
+        raw = header(self.control, self.used, self.sites, size=area.size, waypoints=waypoints)
         self.memory.write(area.base, raw)
 
     def grow(self, area: Area, sites: int) -> None:
@@ -95,11 +95,11 @@ class KernelPlacing(Placing):
             return None
         index, back = known
         data, read = self._tables.sites.address(index), self._memory.read
-        somewhere = pads.entry_pad(prologue, data, self.stubs, back)
+        somewhere = pads.entry_pad(prologue, data, self.stubs, origin=back)
         if somewhere.back is None:
             return None
         origin = back - somewhere.back
-        pad = pads.entry_pad(prologue, data, self.stubs, origin)
+        pad = pads.entry_pad(prologue, data, self.stubs, origin=origin)
         if not self._areas.holds(origin) or read(origin, len(pad.code)) != pad.code:
             return None
         return index, origin, pad

@@ -350,6 +350,7 @@ class Terminal:
         folder: Path,
         arguments: Sequence[str],
         columns: int = 100,
+        *,
         gdb: Sequence[str] = DARC_GDB,
         changed: Mapping[str, str] | None = None,
     ) -> None:
@@ -459,7 +460,7 @@ def terminal(
     folder: Path, *arguments: str, columns: int = 100, gdb: Sequence[str] = DARC_GDB
 ) -> Iterator[Terminal]:
     """gdb at its first prompt on a :class:`Terminal`, gone at the end."""
-    made = Terminal(folder, arguments, columns, gdb)
+    made = Terminal(folder, arguments, columns, gdb=gdb)
     try:
         made.prompt()
         yield made

@@ -184,7 +184,7 @@ def _finish(process: subprocess.Popen[bytes], what: str) -> None:
 
 
 def _gdb(
-    subject: RealProgram, folder: Path, pid: int, commands: Sequence[str], program: str
+    subject: RealProgram, folder: Path, pid: int, *, commands: Sequence[str], program: str
 ) -> subprocess.Popen[bytes]:
     words = [item for command in (*subject.before, *commands) for item in ("-ex", command)]
     return popen(folder, program, "-nx", "-q", "-batch", "-p", str(pid), *words)

@@ -75,7 +75,9 @@ def _enter(folder: Path, pid: int, most: int) -> bool:
     return False
 
 
-def _look_after(job: "dict[str, Any]", folder: Path, pid: int, fifo: Path, settings: Path) -> None:
+def _look_after(
+    job: "dict[str, Any]", folder: Path, pid: int, *, fifo: Path, settings: Path
+) -> None:
     """Runs gdb; whatever becomes of it, the shell is let go."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):

@@ -216,7 +216,9 @@ def _once(
     return Result(status, job.clean(output), kept)
 
 
-def _stand_in(job: Job, work: Path, scene: Path, seed: int, share: float, analyses: bool) -> Path:
+def _stand_in(
+    job: Job, work: Path, scene: Path, *, seed: int, share: float, analyses: bool
+) -> Path:
     """A shell script that waits for gdb and becomes the program: its process is the program's, so
     nobody notices. It is the same file for both runs."""
     state = work / "gdb"
@@ -263,7 +265,12 @@ def _gdb_environment() -> dict[str, str]:
 
 
 def _run(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str], file: Path, limit: float
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    file: Path,
+    limit: float,
 ) -> tuple[int | None, str]:
     with file.open("wb") as out:
         process = subprocess.Popen(

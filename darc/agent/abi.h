@@ -230,7 +230,7 @@ struct darc_control {
     u64 resumed;         /* TSC when the program went on after a stop, and until when what had become due meanwhile */
     u64 settled;         /* may run as a herd: calls of which much is between the two do not count */
     u64 unsettled_calls; /* so many */
-    u64 heartbeat;       /* TSC of the debugger's last sign of life */
+    u64 last_beat;       /* TSC of the debugger's last sign of life */
     u64 deadline;        /* TSC after which f0's next return rings, whatever was seen */
     u64 wake;            /* TSC after which the agent looks: for the deadline, for the debugger */
     u64 patience;        /* cycles without a sign of life after which it looks for the debugger */

@@ -16,7 +16,7 @@ static COLD int is_dead(u64 process)
 /* Is there somebody who listens? Another process with the same number costs time and no more. */
 static COLD int debugger_lives(const control *ctl, u64 now)
 {
-    if ((long)(now - ctl->heartbeat) < (long)ctl->fresh)
+    if ((long)(now - ctl->last_beat) < (long)ctl->fresh)
         return 1;
     return ctl->debugger && !ctl->no_calls && !is_dead(ctl->debugger);
 }

@@ -80,13 +80,31 @@ ENTRY void darc_calibrate_members(control *ctl, u64 entry, u64 bare)
     ctl->member_inner = inner == ~0UL ? 0 : inner;
 }
 
+/* The least that was measured. */
+struct costs {
+    u64 full, inner, empty, slow, first;
+    u32 alike; /* how often full was */
+};
+
+static void keep_costs(control *ctl, const struct costs *least)
+{
+    u64 full = least->full, empty = least->empty;
+    ctl->full_cost = full > empty ? full - empty : 0;
+    /* A clock that counts instructions says the same each time. Another one was seen to say three times as much
+     * while the host was busy. Not asked in a process, which may have forbidden itself the instruction. */
+    int is_doubted = ctl->thread_key == DARC_BY_STACK && is_emulated() && least->alike < ROUNDS / 2;
+    ctl->cost_doubt = is_doubted ? 2 * ctl->full_cost : 0;
+    ctl->first_cost = least->first - full;
+    ctl->slow_cost = least->slow > full ? least->slow - full : 0;
+    ctl->inner_cost = least->inner == ~0UL ? 0 : least->inner;
+}
+
 /* Measures what a pad costs on this machine, at a site that calls nothing, or what only jumps to that: what is
  * timed of the parent's first child, and all of the pad as its caller sees it; with the stub's way into it, with
  * C's, and for an op's first call. bare is the same call without a pad. */
 ENTRY void darc_calibrate(control *ctl, site *parent, u64 entry, u64 bare)
 {
-    u64 full = ~0UL, inner = ~0UL, empty = ~0UL, slow = ~0UL, first = ~0UL;
-    u32 alike = 0;
+    struct costs least = {~0UL, ~0UL, ~0UL, ~0UL, ~0UL, 0};
     ctl->tsc_step = tsc_step();
     ctl->inner_cost = ctl->full_cost = ctl->slow_cost = 0;
     context *ctx = find_context(ctl, (u64)__builtin_frame_address(0), 1);
@@ -97,28 +115,22 @@ ENTRY void darc_calibrate(control *ctl, site *parent, u64 entry, u64 bare)
         struct darc_sum *sum = &ctx->sums[parent->first_child & ctl->node_mask];
         sum->serial = 0;
         u64 cost = darc_calibrate_once(bare, 0, ctl, parent);
-        empty = cost < empty ? cost : empty;
+        least.empty = at_most(least.empty, cost);
         cost = darc_calibrate_once(entry, parent->pad_back, ctl, parent);
-        alike = cost < full ? 1 : alike + (cost == full);
-        full = cost < full ? cost : full;
-        first = !(round & 1) && cost < first ? cost : first;
-        if (sum->serial == ctx->serial && sum->max < inner)
-            inner = sum->max;
+        least.alike = cost < least.full ? 1 : least.alike + (cost == least.full);
+        least.full = at_most(least.full, cost);
+        least.first = round & 1 ? least.first : at_most(least.first, cost);
+        if (sum->serial == ctx->serial)
+            least.inner = at_most(least.inner, sum->max);
         if (!ctx->op)
             return; /* there is no room for a record */
         ((record *)ctx->op)->below = ctx->op; /* which is not the call's: the stub leaves it to C */
         cost = darc_calibrate_once(entry, parent->pad_back, ctl, parent);
-        slow = cost < slow ? cost : slow;
+        least.slow = at_most(least.slow, cost);
     }
     ((record *)ctx->op)->open = 0;
     ctx->op = ctx->top = 0;
     ctx->idle = DARC_FREE;
     ctx->serial++;
-    ctl->full_cost = full > empty ? full - empty : 0;
-    /* A clock that counts instructions says the same each time. Another one was seen to say three times as much
-     * while the host was busy. Not asked in a process, which may have forbidden itself the instruction. */
-    ctl->cost_doubt = ctl->thread_key == DARC_BY_STACK && is_emulated() && alike < ROUNDS / 2 ? 2 * ctl->full_cost : 0;
-    ctl->first_cost = first - full;
-    ctl->slow_cost = slow > full ? slow - full : 0;
-    ctl->inner_cost = inner == ~0UL ? 0 : inner;
+    keep_costs(ctl, &least);
 }

@@ -146,7 +146,7 @@ class ThreadContexts:
 
     def profile(self, hz: int) -> tuple[Profile, int]:
         """The profile of f0, merged over all threads, and how many calls were dropped as they
-        spanned a stop."""
+        spanned a stop. Raises :class:`DamagedError`: it counts more calls than there can be."""
         fields = self._blob.fields
         resolution = self._control.written_resolution or self._control.resolution
         offset, _ = fields[ContextField.BINS]

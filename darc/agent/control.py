@@ -44,7 +44,7 @@ class Word:
 class Control:
     """The agent's, of tables at ``base`` with this ``layout``; ``read`` and ``write`` reach it."""
 
-    def __init__(self, blob: Blob, base: int, layout: Layout, read: Read, write: Write) -> None:
+    def __init__(self, blob: Blob, base: int, layout: Layout, *, read: Read, write: Write) -> None:
         self.blob = blob
         self.base = base
         self.layout = layout
@@ -70,7 +70,7 @@ class Control:
     """Advanced at every stop."""
     round = Word()
     """Advanced at every decision: totals start anew."""
-    heartbeat = Word()
+    last_beat = Word()
     """The time-stamp counter at the debugger's last sign of life."""
     resolution = Word()
     seen = Word()

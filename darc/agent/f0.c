@@ -6,7 +6,7 @@ static COLD u64 look_around(control *ctl, u64 now, u64 back, u64 slot)
 {
     u64 next = now + ctl->patience;
     int is_late = (long)(now - ctl->deadline) >= 0;
-    if ((long)(now - ctl->heartbeat) > (long)ctl->patience && !debugger_lives(ctl, now)) {
+    if ((long)(now - ctl->last_beat) > (long)ctl->patience && !debugger_lives(ctl, now)) {
         ((struct darc_live *)ctl->live)->enabled = 0;
         return 0;
     }
@@ -134,33 +134,9 @@ static COLD void count_left(control *ctl, const context *ctx, const record *op)
         ctl->left_ops++;
 }
 
-static inline record *enter_f0(control *ctl, site *s, u64 slot)
+/* An op begins at a call that returns to back, by a landing where there is one. */
+static inline void begin_op(control *ctl, context *ctx, site *s, record *rec, u64 back, u64 landing)
 {
-    if (unlikely(!((struct darc_live *)ctl->live)->enabled))
-        return 0;
-    if (ctl->thread_key == DARC_BY_STACK && !is_watched(ctl))
-        return 0;
-    context *ctx = find_context(ctl, slot, 1);
-    if (unlikely(!ctx || (!ctx->idle && ctx->stuck != ctx->serial)))
-        return 0;
-    if (ctl->only_thread && ctx->thread != ctl->only_thread + 1)
-        return 0;
-    /* Read once: a process that shares the memory, and the thread pointer, may end it just now. */
-    const record *op = (const record *)__atomic_load_n(&ctx->op, __ATOMIC_RELAXED);
-    if (op && ctx->stale != ctx->serial && op_runs(ctl, op, slot))
-        return 0; /* recursion: only the outermost call is an operation */
-    u64 back = *(u64 *)slot, landing = 0;
-    if (back == s->pad_back || own_back(ctl, back))
-        return 0; /* a tail loop to f0's first byte, or a tail call in a frame that is timed already */
-    if (unlikely(op))
-        count_left(ctl, ctx, op);
-    record *rec = place(ctl, slot, 0);
-    if (unlikely(rec->slot != slot))
-        rec = claim_record(ctl, slot);
-    if (unlikely(!rec))
-        return 0;
-    if (s->landings && !(landing = claim_landing(ctl, s, back, 0)))
-        return 0;
     ctx->idle = 0;
     BARRIER(); /* before the serial is read: a handler's op has one of its own */
     u64 state = (u64)IDLE << 32 | (ctx->serial + 1);
@@ -180,6 +156,34 @@ static inline record *enter_f0(control *ctl, site *s, u64 slot)
     ctx->jump_time = 0;
     BARRIER();
     STATE(ctx) = state;
+}
+
+static inline record *enter_f0(control *ctl, site *s, u64 slot)
+{
+    if (unlikely(!((struct darc_live *)ctl->live)->enabled))
+        return 0;
+    if (ctl->thread_key == DARC_BY_STACK && !is_watched(ctl))
+        return 0;
+    context *ctx = watched_context(ctl, slot);
+    if (unlikely(!ctx))
+        return 0;
+    /* Read once: a process that shares the memory, and the thread pointer, may end it just now. */
+    const record *op = (const record *)__atomic_load_n(&ctx->op, __ATOMIC_RELAXED);
+    if (op && ctx->stale != ctx->serial && op_runs(ctl, op, slot))
+        return 0; /* recursion: only the outermost call is an operation */
+    u64 back = *(u64 *)slot, landing = 0;
+    if (back == s->pad_back || own_back(ctl, back))
+        return 0; /* a tail loop to f0's first byte, or a tail call in a frame that is timed already */
+    if (unlikely(op))
+        count_left(ctl, ctx, op);
+    record *rec = place(ctl, slot, 0);
+    if (unlikely(rec->slot != slot))
+        rec = claim_record(ctl, slot);
+    if (unlikely(!rec))
+        return 0;
+    if (s->landings && !(landing = claim_landing(ctl, s, back, 0)))
+        return 0;
+    begin_op(ctl, ctx, s, rec, back, landing);
     if (landing) {
         *(volatile u64 *)slot = landing + DARC_LANDING_ENTER; /* the pad goes on there */
         if (unlikely(!__atomic_load_n(&((struct darc_live *)ctl->live)->enabled, __ATOMIC_RELAXED))) {

@@ -64,7 +64,6 @@ class ControlWords(TypedDict, total=False):
     from_member: int
     full_cost: int
     handler_at: int
-    heartbeat: int
     id_of: int
     idle_members: int
     indirect_cost: int
@@ -77,6 +76,7 @@ class ControlWords(TypedDict, total=False):
     kept_next: int
     kept_room: int
     landing_count: int
+    last_beat: int
     last_of: int
     least_op: int
     least_span: int

@@ -110,6 +110,21 @@ static int is_of_lock(u32 kind)
     return (kind >= DARC_LOCK && kind <= DARC_SEM_WAIT_BY_CLOCK) || (kind >= DARC_RDLOCK && kind <= DARC_RDLOCK_BY_CLOCK);
 }
 
+/* Where a kernel tells what its processors and disks do. */
+static void watch_kernel(control *ctl, u32 kind, struct entered *entered)
+{
+    if (kind == DARC_SWITCH)
+        watch_switch(ctl, entered);
+    if (kind == DARC_WAKE)
+        watch_wake(ctl, entered);
+    if (kind == DARC_WORK && watches_switches(ctl))
+        watch_work(ctl, entered);
+    if (kind == DARC_DISK && watches_switches(ctl))
+        watch_disk(ctl, entered);
+    if (kind == DARC_DISK_END && watches_switches(ctl))
+        watch_disk_end(ctl, entered);
+}
+
 /* As ring_bell. */
 static COLD u64 guard(control *ctl, const site *s, u64 slot, const u64 *first_argument, u64 frame)
 {
@@ -137,15 +152,6 @@ static COLD u64 guard(control *ctl, const site *s, u64 slot, const u64 *first_ar
         watch_exit(ctl, slot);
     if (is_of_lock(s->kind))
         watch_lock(ctl, &entered);
-    if (s->kind == DARC_SWITCH)
-        watch_switch(ctl, &entered);
-    if (s->kind == DARC_WAKE)
-        watch_wake(ctl, &entered);
-    if (s->kind == DARC_WORK && watches_switches(ctl))
-        watch_work(ctl, &entered);
-    if (s->kind == DARC_DISK && watches_switches(ctl))
-        watch_disk(ctl, &entered);
-    if (s->kind == DARC_DISK_END && watches_switches(ctl))
-        watch_disk_end(ctl, &entered);
+    watch_kernel(ctl, s->kind, &entered);
     return rings;
 }

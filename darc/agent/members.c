@@ -165,24 +165,10 @@ static inline record *claim_frame(control *ctl, const site *s, u64 slot, u64 bac
     return rec;
 }
 
-static inline record *open_member(control *ctl, context *ctx, site *s, struct darc_block *block, u32 member, u64 slot)
+/* A call begins that returns to back, by a landing where there is one. */
+static inline void begin_call(control *ctl, context *ctx, site *s, struct darc_block *block, record *rec, u64 back,
+                              u64 landing)
 {
-    u64 back = *(u64 *)slot, landing = 0;
-    int entered;
-    if (!hands_on(ctl, member) && is_recursion(ctl, ctx, block, slot)) {
-        block->recursions++;
-        ctx->spent += ctl->member_cost / 2; /* 57 of 94 cycles were measured */
-        return 0;
-    }
-    record *rec = claim_frame(ctl, s, slot, back, &entered);
-    if (unlikely(entered)) {
-        enter_tail(ctl, ctx, block, member, slot, back);
-        return 0;
-    }
-    if (unlikely(!rec))
-        return 0;
-    if (s->landings && !(landing = claim_landing(ctl, s, back, block)))
-        return 0;
     if (unlikely(rec->open)) { /* what stood there is gone, or was copied elsewhere */
         if (rec->open == HIDDEN || rec->start < ((context *)rec->context)->jump_time)
             leave_behind(ctl, rec);
@@ -203,6 +189,27 @@ static inline record *open_member(control *ctl, context *ctx, site *s, struct da
     block->open = (u64)rec;
     block->serial = ctx->serial;
     STATE(rec) = (u64)OPEN << 32 | ctx->serial;
+}
+
+static inline record *open_member(control *ctl, context *ctx, site *s, struct darc_block *block, u32 member, u64 slot)
+{
+    u64 back = *(u64 *)slot, landing = 0;
+    int entered;
+    if (!hands_on(ctl, member) && is_recursion(ctl, ctx, block, slot)) {
+        block->recursions++;
+        ctx->spent += ctl->member_cost / 2; /* 57 of 94 cycles were measured */
+        return 0;
+    }
+    record *rec = claim_frame(ctl, s, slot, back, &entered);
+    if (unlikely(entered)) {
+        enter_tail(ctl, ctx, block, member, slot, back);
+        return 0;
+    }
+    if (unlikely(!rec))
+        return 0;
+    if (s->landings && !(landing = claim_landing(ctl, s, back, block)))
+        return 0;
+    begin_call(ctl, ctx, s, block, rec, back, landing);
     if (landing)
         *(u64 *)slot = landing + DARC_LANDING_ENTER; /* the pad goes on there */
     return rec;
@@ -252,10 +259,8 @@ static __attribute__((noinline)) record *enter_member(control *ctl, site *s, u64
         return 0;
     if (unlikely(!is_asked_for(ctl, s->route_first, slot)))
         return 0;
-    context *ctx = find_context(ctl, slot, 1);
-    if (unlikely(!ctx || (!ctx->idle && ctx->stuck != ctx->serial)))
-        return 0;
-    if (ctl->only_thread && ctx->thread != ctl->only_thread + 1)
+    context *ctx = watched_context(ctl, slot);
+    if (unlikely(!ctx))
         return 0;
     u32 member = s->route_first;
     if (unlikely(ctl->interrupt_members) && !is_task(ctl))
@@ -274,6 +279,23 @@ static __attribute__((noinline)) record *enter_member(control *ctl, site *s, u64
     return rec;
 }
 
+/* A call has ended, and those that took its frame over. */
+static inline void add_ended(const control *ctl, context *ctx, struct darc_block *block, const record *rec, u64 end)
+{
+    u64 latency = since(end, rec->start, ctx->spent - rec->overhead + ctl->member_inner);
+    add_call(block, latency);
+    if (unlikely(block->member <= ctl->idle_members))
+        ctx->spent += latency;
+    for (u32 i = 0; unlikely(i < rec->tail_count) && i < DARC_MAX_TAILS; i++) {
+        struct darc_block *tail = blocks_of(ctx)[rec->tail_nodes[i]];
+        if (!tail)
+            continue;
+        add_call(tail, since(end - ctx->spent, rec->tails[i], 0));
+        if (tail->open == (u64)rec)
+            tail->open = 0;
+    }
+}
+
 /* A call's frame returns. As ring_bell. */
 static __attribute__((noinline)) u64 leave_member(control *ctl, record *rec, u64 end)
 {
@@ -289,22 +311,10 @@ static __attribute__((noinline)) u64 leave_member(control *ctl, record *rec, u64
     u64 rings = 0;
     ctx->idle = 0;
     BARRIER();
-    if (likely(rec->entered == ctl->epoch) && !is_unsettled(ctl, ctx, rec->start, end, DARC_HERD_CALLS)) {
-        u64 latency = since(end, rec->start, ctx->spent - rec->overhead + ctl->member_inner);
-        add_call(block, latency);
-        if (unlikely(block->member <= ctl->idle_members))
-            ctx->spent += latency;
-        for (u32 i = 0; unlikely(i < rec->tail_count) && i < DARC_MAX_TAILS; i++) {
-            struct darc_block *tail = blocks_of(ctx)[rec->tail_nodes[i]];
-            if (!tail)
-                continue;
-            add_call(tail, since(end - ctx->spent, rec->tails[i], 0));
-            if (tail->open == (u64)rec)
-                tail->open = 0;
-        }
-    } else {
+    if (likely(rec->entered == ctl->epoch) && !is_unsettled(ctl, ctx, rec->start, end, DARC_HERD_CALLS))
+        add_ended(ctl, ctx, block, rec, end);
+    else
         block->dropped++;
-    }
     if (unlikely(ctx->jump_time))
         leave_jumped(ctl, ctx, rec);
     ctx->spent += ctl->member_cost;

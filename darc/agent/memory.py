@@ -63,7 +63,7 @@ _MOST = {
     ControlField.LOOPS: 1,
     ControlField.RESOLUTION: 8,
     ControlField.EPOCH: 1 << 62,
-    ControlField.HEARTBEAT: 1 << 62,
+    ControlField.LAST_BEAT: 1 << 62,
     ControlField.ROUND: 1 << 62,
     ControlField.RECORD_COUNT: 1 << 62,
 }
@@ -79,8 +79,8 @@ class AgentMemory(Control):
     runs.
     """
 
-    def __init__(self, blob: Blob, base: int, layout: Layout, read: Read, write: Write) -> None:
-        super().__init__(blob, base, layout, read, write)
+    def __init__(self, blob: Blob, base: int, layout: Layout, *, read: Read, write: Write) -> None:
+        super().__init__(blob, base, layout, read=read, write=write)
         self.sites = Sites(self, read, write)
         self.contexts = ThreadContexts(self, read, write)
         self.records = Records(
@@ -99,7 +99,8 @@ class AgentMemory(Control):
         self.members = SetCounts(self, self.contexts.addresses, read, write)
 
     def set_landings(self, areas: Sequence[int]) -> None:
-        """Tells where areas with landings begin."""
+        """Tells where areas with landings begin. Raises TargetError: the agent has no room for so
+        many."""
         limit = self.blob.constants.MAX_AREAS
         if len(areas) > limit:
             raise TargetError(f"the program's code is in more than {limit} far places")
@@ -133,7 +134,7 @@ class AgentMemory(Control):
     def beat(self, now: int, wake: int, deadline: int) -> None:
         """The debugger lives at ``now`` (TSC). The agent is to look whether it still does after
         ``wake``, and to ring after ``deadline`` in any case."""
-        self._write(self.field(ControlField.HEARTBEAT)[0], struct.pack("<3Q", now, deadline, wake))
+        self._write(self.field(ControlField.LAST_BEAT)[0], struct.pack("<3Q", now, deadline, wake))
 
     @property
     def doorbell(self) -> int:

@@ -26,6 +26,7 @@ class OpenOps:
         control: Control,
         contexts: ThreadContexts,
         records: Records,
+        *,
         kept: KeptOpTables,
         read: Read,
         write: Write,
@@ -49,7 +50,7 @@ class OpenOps:
             op, _, serial, _ = STATE.unpack(raw[: STATE.size])
             if op and int.from_bytes(raw[-size:], "little") == now:
                 record = self._records.call(op)
-                count += record is not None and record.serial == serial and record.stands
+                count += record is not None and record.serial == serial and record.comes_back
         return count
 
     def operations(self) -> list[Operation]:
@@ -101,7 +102,7 @@ class OpenOps:
             if not op or idle == self._blob.constants.FREE:
                 continue
             record = self._records.call(op)
-            if record is None or record.serial != serial or not record.stands:
+            if record is None or record.serial != serial or not record.comes_back:
                 continue
             began = words(self._read(op + start, 8))[0]
             life = int.from_bytes(raw[at:], "little") if self._control.knows_lives else 0

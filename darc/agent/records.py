@@ -25,7 +25,7 @@ class Records:
     """Those in the tables that ``control`` belongs to, each by its address."""
 
     def __init__(
-        self, control: Control, contexts: ThreadContexts, sites: Sites, read: Read, write: Write
+        self, control: Control, contexts: ThreadContexts, sites: Sites, *, read: Read, write: Write
     ) -> None:
         self._control = control
         self._contexts = contexts
@@ -100,13 +100,13 @@ class Records:
         try:
             word = int.from_bytes(self._read(slot, 8), "little")
         except TargetError:
-            return OpenSlot(serial, stands=False)
-        return OpenSlot(serial, stands=word == pad_back)
+            return OpenSlot(serial, comes_back=False)
+        return OpenSlot(serial, comes_back=word == pad_back)
 
     def is_stale(self, address: int) -> bool:
         """Whether the call is open whose pad's return address is no longer in its slot."""
         record = self.call(address)
-        return record is not None and not record.stands
+        return record is not None and not record.comes_back
 
     def close(self, address: int) -> None:
         """Marks a record closed; its frame's return address stands on the stack again."""

@@ -83,11 +83,11 @@ class Stale:
 
 @dataclass(frozen=True)
 class OpenSlot:
-    """An open record: whose op it is of, and whether its pad's return address stands in its
-    slot."""
+    """An open record: whose op it is of, and whether its call returns to the agent yet, as
+    its pad's return address is in its slot."""
 
     serial: int
-    stands: bool
+    comes_back: bool
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class Sites:
         """How many they have, and whether they are timed."""
 
     def address(self, index: int) -> int:
-        """Address of one ``struct darc_site``."""
+        """Address of one ``struct darc_site``. Raises TargetError: the table has no such row."""
         if not 0 <= index < self._control.layout.room.sites:
             raise TargetError("the agent's table of call sites is full: 'darc stop' and start anew")
         first = self._control.base + self._control.layout.sites
@@ -177,7 +177,8 @@ class Sites:
     def write_nodes(
         self, nodes: Iterable[Node], routes: Iterable[Route], analysis: Iterable[int]
     ) -> None:
-        """Writes the ftree as the agent sees it. The caller advances epoch and round."""
+        """Writes the ftree as the agent sees it. The caller advances epoch and round. Raises
+        TargetError: the tables have no room for so many nodes or routes."""
         rows = list(nodes)
         ways = list(routes)
         numbers = list(analysis)

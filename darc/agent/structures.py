@@ -92,7 +92,7 @@ class ControlRow(NamedTuple):
     resumed: int
     settled: int
     unsettled_calls: int
-    heartbeat: int
+    last_beat: int
     deadline: int
     wake: int
     patience: int

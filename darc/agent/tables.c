@@ -305,6 +305,17 @@ static inline context *find_context(control *ctl, u64 slot, int claim)
     return find_other_context(ctl, slot, claim);
 }
 
+/* The context of a thread whose call at slot is watched; 0: it is not, or the agent is at work in it. */
+static inline context *watched_context(control *ctl, u64 slot)
+{
+    context *ctx = find_context(ctl, slot, 1);
+    if (unlikely(!ctx || (!ctx->idle && ctx->stuck != ctx->serial)))
+        return 0;
+    if (ctl->only_thread && ctx->thread != ctl->only_thread + 1)
+        return 0;
+    return ctx;
+}
+
 /* Which of the site's targets it is; one that is new takes the next of the first places. NO_NODE: they are taken. */
 static u32 learn_target(site *s, u64 target, u32 places)
 {

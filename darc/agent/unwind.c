@@ -207,6 +207,23 @@ static COLD void show_members(control *ctl, context *ctx, u64 stack)
     ctx->idle = DARC_FREE;
 }
 
+/* What threw has left a hidden call of the op: it ended, and so did the op where it is f0's. As ring_bell. */
+static u64 close_hidden(control *ctl, context *ctx, const site *s, record *rec, u64 stack, u64 now)
+{
+    rec->open = 0;
+    if (ctx->epoch != ctl->epoch)
+        return 0;
+    if (rec != (record *)ctx->op) {
+        ((record *)rec->parent)->overhead += rec->overhead;
+        close_record(ctl, ctx, rec, now);
+        return 0;
+    }
+    u64 rings = finish_op(ctl, ctx, rec, now, s->address);
+    if (rings)
+        ctl->bell_slot = stack - 8; /* f0's is gone */
+    return rings;
+}
+
 /* The handler's frame has its stack pointer at stack: frames below are gone, frames above go on. Whoever
  * rings does so in the stub of this guard, and goes on there. As ring_bell. */
 static u64 show(control *ctl, const site *s, u64 stack)
@@ -225,20 +242,10 @@ static u64 show(control *ctl, const site *s, u64 stack)
     for (u32 depth = 0; rec && depth < DARC_MAX_DEPTH; depth++) {
         record *parent = (record *)rec->parent;
         if (is_hidden_by(rec, ctx) && rec->serial == ctx->serial) {
-            if (rec->slot > stack) {
-                if (show_record(&at, rec, ctx))
-                    top = top ? top : rec;
-            } else {
-                rec->open = 0;
-                if (ctx->epoch == ctl->epoch && rec != (record *)ctx->op) {
-                    parent->overhead += rec->overhead;
-                    close_record(ctl, ctx, rec, now);
-                } else if (ctx->epoch == ctl->epoch) {
-                    rings = finish_op(ctl, ctx, rec, now, s->address);
-                    if (rings)
-                        ctl->bell_slot = stack - 8; /* f0's is gone */
-                }
-            }
+            if (rec->slot <= stack)
+                rings |= close_hidden(ctl, ctx, s, rec, stack, now);
+            else if (show_record(&at, rec, ctx))
+                top = top ? top : rec;
         }
         rec = parent;
     }

@@ -187,6 +187,32 @@ static COLD void give_place(const control *ctl, const context *ctx, u64 latency)
     learn_target(s, ctx->others_target, s->indirect);
 }
 
+/* The thread's first op of a round: what it has of an earlier one counts no more. */
+static inline void begin_round(const control *ctl, context *ctx, struct darc_total *totals, u64 round)
+{
+    for (u32 number = 0; number < ctl->node_count; number++)
+        totals[number] = (struct darc_total){0};
+    ctx->in_peak = ctx->unreported = 0;
+    BARRIER();
+    ctx->round = round;
+}
+
+/* What calls of each node took in the op, as long as the round goes on. */
+static inline void add_sums(const control *ctl, const context *ctx, struct darc_total *totals, u64 round)
+{
+    for (u32 number = 0; number < ctl->node_count && round == ctl->round; number++) {
+        const struct darc_sum *sum = &ctx->sums[number];
+        BARRIER();
+        if (sum->serial != ctx->serial)
+            continue;
+        struct darc_total *total = &totals[number];
+        total->ops++;
+        total->calls += sum->calls;
+        total->sum += sum->sum;
+        total->max_sum += sum->max;
+    }
+}
+
 /* Whether all votes were counted. A decision in the middle renumbers the nodes: what is left of this op is
  * dropped then, and it is none of the round's. Any other stop changes nothing, as the op was over before:
  * it has all of its votes or none. Nor do calls count that were counted before the round began and
@@ -200,25 +226,10 @@ static __attribute__((noinline)) int vote_all(const control *ctl, context *ctx, 
         ctx->dropped++;
         return 0;
     }
-    if (ctx->round != round) {
-        for (u32 number = 0; number < ctl->node_count; number++)
-            totals[number] = (struct darc_total){0};
-        ctx->in_peak = ctx->unreported = 0;
-        BARRIER();
-        ctx->round = round;
-    }
+    if (ctx->round != round)
+        begin_round(ctl, ctx, totals, round);
     account(ctl, ctx, 0, latency);
-    for (u32 number = 0; number < ctl->node_count && round == ctl->round; number++) {
-        struct darc_sum *sum = &ctx->sums[number];
-        BARRIER();
-        if (sum->serial != ctx->serial)
-            continue;
-        struct darc_total *total = &totals[number];
-        total->ops++;
-        total->calls += sum->calls;
-        total->sum += sum->sum;
-        total->max_sum += sum->max;
-    }
+    add_sums(ctl, ctx, totals, round);
     const u32 *analysis = (const u32 *)ctl->analysis;
     for (u32 i = 0; i < ctl->analysis_count && round == ctl->round; i++) {
         BARRIER();

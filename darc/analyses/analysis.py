@@ -52,7 +52,7 @@ class Step(Enum):
 
 
 @dataclass(frozen=True)
-class Subject:
+class AnalysisBrief:
     """What is analysed, and by what: calls of ``root``'s function, which the user knows as
     ``spec``, counted by ``collector``. ``note`` takes what the user should know."""
 
@@ -86,13 +86,13 @@ class Analysis(ABC):
     is_cut_short = False
     """Whether :meth:`finish_early` came before it knew what it was to find out."""
 
-    def __init__(self, subject: Subject) -> None:
-        self.parameters = subject.parameters
-        self.root = subject.root
-        self._spec = subject.spec
-        self._program = subject.program
-        self._collector = subject.collector
-        self._note = subject.note
+    def __init__(self, brief: AnalysisBrief) -> None:
+        self.parameters = brief.parameters
+        self.root = brief.root
+        self._spec = brief.spec
+        self._program = brief.program
+        self._collector = brief.collector
+        self._note = brief.note
         self._status = Status.PROFILING
 
     @property
@@ -113,7 +113,7 @@ class Analysis(ABC):
 
     # -------------------------------------------------------------------- time
 
-    def stopped(self) -> None:  # noqa: B027
+    def stands(self) -> None:  # noqa: B027
         """The program has stopped, for a decision or for the user. It had when this was made."""
 
     def goes_on(self) -> None:  # noqa: B027
@@ -264,7 +264,7 @@ class Resumable(Analysis):
 
     @classmethod
     @abstractmethod
-    def resumed(cls, stored: Stored) -> Callable[[Subject], Analysis]:
+    def resumed(cls, stored: Stored) -> Callable[[AnalysisBrief], Analysis]:
         """What makes the analysis that goes on with a session.
 
         Raises:

@@ -151,7 +151,9 @@ class Behind:
             return
         first = woken[0]
         yield from slept_parts(
-            *(start, first.time, end, where, self._least),
+            *(start, first.time, end),
+            where=where,
+            least=self._least,
             by=lambda: self._by(first, task, start, chain),
             others=lambda: tuple(self._ran(came.cpu, task, first.time, end)),
         )
@@ -206,9 +208,9 @@ def slept_parts(
     start: int,
     woken: int,
     end: int,
+    *,
     where: Event,
     least: int,
-    *,
     by: Callable[[], tuple[WaitPart, ...]],
     others: Callable[[], tuple[WaitPart, ...]] = tuple,
 ) -> Iterator[WaitPart]:

@@ -95,7 +95,7 @@ class CallClock:
         self._goes_since = self._looked
         """When it was seen first that it goes on after that."""
 
-    def stopped(self) -> None:
+    def stands(self) -> None:
         """The program stands still, or has only just been let go on."""
         self._stood = True
 

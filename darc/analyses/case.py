@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from darc.analyses.analysis import Subject
+from darc.analyses.analysis import AnalysisBrief
 from darc.analyses.guesstime import GuessTime
 from darc.analyses.peakchoice import PeakChoice
 from darc.analyses.peakprofile import PeakProfile
@@ -24,10 +24,10 @@ from darc.saved.descents import SavedDescent
 
 @dataclass(frozen=True)
 class Case:
-    """Of a ``subject``, whose collector is the first one; which peak is asked for, the user may say
+    """Of a ``brief``, whose collector is the first one; which peak is asked for, the user may say
     later than its parameters do."""
 
-    subject: Subject
+    brief: AnalysisBrief
     profile: PeakProfile
     choice: PeakChoice
     resumption: Resumption
@@ -38,9 +38,9 @@ class Case:
     """What users should know beside the paths."""
 
     @classmethod
-    def of(cls, subject: Subject, resumed: SavedDescent | None) -> Case:
+    def of(cls, brief: AnalysisBrief, resumed: SavedDescent | None) -> Case:
         """With nothing known but of the session that is ``resumed``, if one is."""
-        collector, parameters, root = subject.collector, subject.parameters, subject.root
+        collector, parameters, root = brief.collector, brief.parameters, brief.root
         profile = PeakProfile(
             Profile.empty(parameters.resolution, collector.counting.hz),
             resumed.session.search.peak if resumed is not None else None,
@@ -48,15 +48,15 @@ class Case:
         calls = collector.open_calls
         pace = ProfilePace(
             parameters,
-            threads=subject.threads,
+            threads=brief.threads,
             may_run_longer=calls is not None and calls.running() is not None,
         )
         return cls(
-            subject,
+            brief,
             profile,
-            PeakChoice(profile, pace, subject.spec),
-            Resumption(resumed, root, subject.program),
-            RoundOps(subject.program, subject.switches, root, resumed, collector.ops),
+            PeakChoice(profile, pace, brief.spec),
+            Resumption(resumed, root, brief.program),
+            RoundOps(brief.program, brief.switches, root, resumed=resumed, keeper=collector.ops),
             # The first one's: a collector that follows has no such time.
             RunClock(lambda: collector.unsettled_seconds),
         )
@@ -69,11 +69,11 @@ class Case:
     def tell(self, notes: Iterable[str]) -> None:
         """The user is to know these."""
         for note in notes:
-            self.subject.note(note)
+            self.brief.note(note)
 
     def collect(self, collector: Collector, *, is_searching: bool) -> None:
         """Reads the profile. That of breakpoints which time what took no pad is another one."""
-        if collector is self.subject.collector:
+        if collector is self.brief.collector:
             profile = collector.counting.profile()
             self.profile.take(profile, self.clock.seconds, is_searching=is_searching)
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from darc.analyses.analysis import Analysis, Step, Subject
+from darc.analyses.analysis import Analysis, AnalysisBrief, Step
 from darc.analyses.callclock import CallClock, CallTime, spent
 from darc.analyses.waitnames import ProgramNames
 from darc.collectors.duties import Running
@@ -73,11 +73,13 @@ class _Aside:
 class Catcher(Analysis):
     """Stops the program inside calls of f0 that have been under way for ``seconds``."""
 
-    def __init__(self, subject: Subject, *, seconds: float, known: Snapshot | None = None) -> None:
+    def __init__(
+        self, brief: AnalysisBrief, *, seconds: float, known: Snapshot | None = None
+    ) -> None:
         """``known`` is what an analysis of f0 has found before."""
-        super().__init__(subject)
+        super().__init__(brief)
         self.known = known
-        collector = subject.collector
+        collector = brief.collector
         ops, open_calls = collector.ops, collector.open_calls
         if ops is None or open_calls is None or open_calls.running() is None:
             raise UsageError(
@@ -85,9 +87,9 @@ class Catcher(Analysis):
                 "breakpoints nor a kernel behind a gdb server can be"
             )
         self._open = open_calls
-        self._switches = subject.switches
+        self._switches = brief.switches
         self._switches.begin()
-        self._clock = CallClock(open_calls, subject.switches, collector.counting.hz, seconds)
+        self._clock = CallClock(open_calls, brief.switches, collector.counting.hz, seconds)
         self.seconds = seconds
         self._told: set[Hashable] = set()
         self._deep: dict[Hashable, float] = {}
@@ -253,13 +255,13 @@ class Catcher(Analysis):
     def collect(self) -> None:
         pass
 
-    def stopped(self) -> None:
-        self._clock.stopped()
+    def stands(self) -> None:
+        self._clock.stands()
         self._stands = True
 
     def goes_on(self) -> None:
         self._suspect = None  # of a look that the stop came in the middle of
-        self._clock.stopped()  # the debugger has still to let it go on
+        self._clock.stands()  # the debugger has still to let it go on
         self._stands = False
         self._stands_in = self._place = None
 

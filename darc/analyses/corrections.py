@@ -114,7 +114,7 @@ def hear_ops(paths: Sequence[RootCausePath], root: Fnode, kept: KeptOps, rules: 
     ops = [op for op in kept.sample(OpClass.IN_PEAK) if op.off is not None]
     if len(ops) < LEAST_FOR_ESTIMATES:
         return []
-    found = conclude(paths, root, ops, rules, compared=kept.compared)
+    found = conclude(paths, root, ops, rules=rules, compared=kept.compared)
     for node, ending in found.endings.items():
         node.end_path(ending)
     if found.beside is None:

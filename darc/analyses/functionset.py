@@ -6,7 +6,7 @@ import dataclasses
 import threading
 from collections.abc import Mapping
 
-from darc.analyses.analysis import Analysis, Step, Subject
+from darc.analyses.analysis import Analysis, AnalysisBrief, Step
 from darc.analyses.runclock import RunClock
 from darc.analyses.setheat import ALL_SHARE, LOOK_SECONDS, SetHeat
 from darc.analyses.setlapse import SetLapse
@@ -42,14 +42,14 @@ class FunctionProfiles(Analysis):
 
     def __init__(
         self,
-        subject: Subject,
+        brief: AnalysisBrief,
         *,
         seconds: float,
         top: int = TOP,
         every: float | None = None,
     ) -> None:
-        super().__init__(subject)
-        timed = that_times_sets(subject.collector)
+        super().__init__(brief)
+        timed = that_times_sets(brief.collector)
         if timed is None:
             raise UsageError(only_by("darc profile", TimesSets))
         self._set = timed
@@ -79,8 +79,8 @@ class FunctionProfiles(Analysis):
 
     # -------------------------------------------------------------------- time
 
-    def stopped(self) -> None:
-        self._clock.stops()
+    def stands(self) -> None:
+        self._clock.stands()
 
     def goes_on(self) -> None:
         self._making.goes_on()

@@ -19,7 +19,7 @@ class GuessTime:
     def __init__(self) -> None:
         self._since = time.thread_time()
 
-    def stops(self) -> None:
+    def stands(self) -> None:
         """The program stands still from now on."""
         self._since = time.thread_time()
 

@@ -87,7 +87,9 @@ class _Lives:
         if woken:
             first = woken[0]  # who comes later finds the thread woken
             yield from slept_parts(
-                *(off.start, first.time, off.end, where, self.least),
+                *(off.start, first.time, off.end),
+                where=where,
+                least=self.least,
                 by=lambda: self._by(first, off.start, chain),
             )
         elif off.end - off.start >= self.least:

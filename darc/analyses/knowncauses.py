@@ -22,7 +22,7 @@ def whole(phase: Phase, head: Snapshot, *, alive: bool) -> Snapshot:
         paths = ended_paths(tree)
     return dataclasses.replace(
         head,
-        probes=case.subject.collector.kind,
+        probes=case.brief.collector.kind,
         profile=case.profile.grown,
         peaks=case.profile.peaks(),
         peak=case.profile.peak,
@@ -40,7 +40,7 @@ def whole(phase: Phase, head: Snapshot, *, alive: bool) -> Snapshot:
         warnings=case.resumption.warnings(case.doubts, ops, paths),
         profile_seconds=case.profile.seconds,
         profile_calls=case.profile.at_choice.count,
-        spec=case.subject.spec,
+        spec=case.brief.spec,
         ops=ops.kept,
         waits=ops.waits_of(OpClass.IN_PEAK),
         waits_of_fastest=ops.waits_of(OpClass.FASTEST),
@@ -57,11 +57,11 @@ def while_it_runs(phase: Phase, head: Snapshot, *, alive: bool, readable: bool) 
     elif alive:
         counting = phase.collector.counting
         collected = min(counting.seen, phase.needed)
-        if phase.collector is case.subject.collector:
+        if phase.collector is case.brief.collector:
             profile = counting.profile()
     return dataclasses.replace(
         head,
-        probes=case.subject.collector.kind,
+        probes=case.brief.collector.kind,
         profile=profile,
         peak=case.profile.peak,
         level=phase.level,

@@ -133,7 +133,7 @@ class _Times:
     def _own(self, latency: int, start: int, end: int) -> int:
         return max(1, latency - cycles_within(self._off, start, end))
 
-    def _sum(self, op: Op, node: Fnode, calls: int, total: int, longest: int) -> CallTimes:
+    def _sum(self, op: Op, node: Fnode, calls: int, *, total: int, longest: int) -> CallTimes:
         spans = [span for span in op.spans if span.node is node]
         owns = [self._own(span.latency, span.start, span.end) for span in spans]
         taken = sum(span.latency for span in spans) - sum(owns)
@@ -359,10 +359,10 @@ def ending_of(
     ending: Ending,
     node: Fnode,
     root: Fnode,
+    *,
     ops: Sequence[Op],
     rules: Rules,
     note: Callable[[OwnTime], str | None] = lambda own: None,
-    *,
     beside_preemption: bool = False,
 ) -> Ending:
     """The ending of a path at ``node``, whose own time was the cause: ``blocked`` or ``preemption``
@@ -402,6 +402,7 @@ def conclude(
     paths: Iterable[RootCausePath],
     root: Fnode,
     ops: Sequence[Op],
+    *,
     rules: Rules,
     note: Callable[[OwnTime], str | None] = lambda own: None,
     compared: Collection[Fnode] | None = None,

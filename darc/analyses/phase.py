@@ -99,7 +99,7 @@ class Phase(ABC):
 
     def _look_ahead(self, nodes: Callable[[], Sequence[Fnode]], seconds: float) -> bool:
         """The same for the callees of ``nodes``, which will probably be timed next."""
-        lookahead = self.collector.within_limits(self.case.subject.parameters).lookahead
+        lookahead = self.collector.within_limits(self.case.brief.parameters).lookahead
         levels = AUTO_LOOKAHEAD if lookahead is None else lookahead
         ahead = self.collector.ahead
         return ahead is not None and ahead.look_ahead(nodes, levels, seconds)

@@ -39,13 +39,13 @@ class ProfilePhase(SearchablePhase):
     @classmethod
     def of(cls, case: Case, profiled: FunctionProfile | None) -> ProfilePhase:
         """The first phase of it."""
-        subject = case.subject
+        brief = case.brief
         return cls(
             case,
-            subject.collector,
-            peak=subject.parameters.peak,
+            brief.collector,
+            peak=brief.parameters.peak,
             profiled=profiled,
-            warming=Warming(subject.program, subject.root.function.address),
+            warming=Warming(brief.program, brief.root.function.address),
         )
 
     @property
@@ -61,7 +61,7 @@ class ProfilePhase(SearchablePhase):
         return self.case.profile.look(self.case.clock.seconds, self.collector.counting.profile)
 
     def look_ahead(self, seconds: float) -> bool:
-        return self._warming.step() or self._look_ahead(lambda: (self.case.subject.root,), seconds)
+        return self._warming.step() or self._look_ahead(lambda: (self.case.brief.root,), seconds)
 
     # ------------------------------------------------------------------ decisions
 
@@ -126,7 +126,7 @@ class ProfilePhase(SearchablePhase):
     def _how_far(self) -> str:
         """How much was seen of what the next decision needs, where the calls of f0 that were seen
         do not say so."""
-        task = self.case.subject.parameters.task
+        task = self.case.brief.parameters.task
         if task is not None and not self.case.profile.grown.count:
             return f"; task {task} has not called it"
         return ""
@@ -150,7 +150,7 @@ class PeakPhase(ProfilePhase):
 
     @property
     def question(self) -> Question | None:
-        spec = self.case.subject.spec
+        spec = self.case.brief.spec
         unanswered = (
             f"no peak of {spec} is chosen: the program goes on, and nothing is searched for until "
             "you choose one ('darc peak N')"
@@ -164,7 +164,7 @@ class PeakPhase(ProfilePhase):
     def begin(self) -> Following:
         case = self.case
         if self._profiled is not None:
-            note = case.profile.told_of_missing(self._profiled.peaks, case.subject.spec)
+            note = case.profile.told_of_missing(self._profiled.peaks, case.brief.spec)
             case.tell([] if note is None else [note])
         self.collector.counting.await_user()
         return Step.ASK

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from darc.analyses import knowncauses
-from darc.analyses.analysis import FallsBack, Resumable, Step, Subject
+from darc.analyses.analysis import AnalysisBrief, FallsBack, Resumable, Step
 from darc.analyses.case import Case
 from darc.analyses.phase import EndPhase, Following, Phase
 from darc.analyses.profilephase import ProfilePhase
@@ -34,15 +34,15 @@ class RootCauses(FallsBack, Resumable):
 
     def __init__(
         self,
-        subject: Subject,
+        brief: AnalysisBrief,
         *,
         resumed: SavedDescent | None = None,
         profiled: FunctionProfile | None = None,
     ) -> None:
         """``resumed`` is the session to go on with, once f0's profile is known again; ``profiled``
         what the user has seen of f0 before."""
-        super().__init__(subject)
-        self._case = Case.of(subject, resumed)
+        super().__init__(brief)
+        self._case = Case.of(brief, resumed)
         self._phase: Phase = ProfilePhase.of(self._case, profiled)
 
     @property
@@ -60,9 +60,9 @@ class RootCauses(FallsBack, Resumable):
 
     # -------------------------------------------------------------------- time
 
-    def stopped(self) -> None:
-        self._case.clock.stops()
-        self._case.guess_time.stops()
+    def stands(self) -> None:
+        self._case.clock.stands()
+        self._case.guess_time.stands()
 
     def goes_on(self) -> None:
         self._case.choice.is_followed()
@@ -147,7 +147,7 @@ class RootCauses(FallsBack, Resumable):
     # --------------------------------------------------------- what is saved and shown
 
     @classmethod
-    def resumed(cls, stored: Stored) -> Callable[[Subject], RootCauses]:
+    def resumed(cls, stored: Stored) -> Callable[[AnalysisBrief], RootCauses]:
         return functools.partial(cls, resumed=from_session(stored).taken_up())
 
     def stored(self, alive: bool) -> Stored:

@@ -45,6 +45,7 @@ class RoundOps:
         program: Program,
         switches: SwitchWatch,
         root: Fnode,
+        *,
         resumed: SavedDescent | None,
         keeper: KeepsOps | None = None,
     ) -> None:

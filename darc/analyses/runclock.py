@@ -25,7 +25,7 @@ class RunClock:
             if self._begun is None:
                 self._begun = now
 
-    def stops(self) -> None:
+    def stands(self) -> None:
         """The program has stopped."""
         self._before, self._ran_before, self._since = self.seconds, self.ran, None
 

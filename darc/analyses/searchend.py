@@ -35,7 +35,7 @@ def stands_as_saved(case: Case, search: PathSearch) -> bool:
     if (
         case.resumption.has_changed
         or search.has_decided
-        or not case.subject.root.children
+        or not case.brief.root.children
         or case.ops.of_this_run is not None
     ):
         return False
@@ -66,7 +66,7 @@ class SearchEnd:
 
     def _close_up(self, *, is_cut_short: bool) -> None:
         """Corrects the paths, and says what is to be known of them."""
-        case, profile, spec = self._case, self._case.profile, self._case.subject.spec
+        case, profile, spec = self._case, self._case.profile, self._case.brief.spec
         case.close_ops(is_gone=self._is_gone)
         told = (profile.told_of_search(spec), profile.told_of_fast(spec, self._collector.overdrawn))
         case.of_paths.extend(one for one in told if one is not None)
@@ -78,7 +78,7 @@ class SearchEnd:
 
     def _tell_unheard(self) -> None:
         """What votes alone do not tell, where ops were to tell it."""
-        case, switches = self._case, self._case.subject.switches
+        case, switches = self._case, self._case.brief.switches
         keeps = switches.is_watching and self._collector.ops is not None
         if keeps and not stands_as_saved(case, self._search):
             why = _TOO_FEW_AT_THE_END if self._is_gone else _TOO_FEW
@@ -86,14 +86,14 @@ class SearchEnd:
 
     def _correct(self) -> None:
         """By what the ops of this run say of the paths."""
-        case, subject, search = self._case, self._case.subject, self._search
+        case, brief, search = self._case, self._case.brief, self._search
         kept, profile = case.ops.of_this_run, case.profile
-        found = Corrections(search.paths, subject.root, profile, subject.parameters)
+        found = Corrections(search.paths, brief.root, profile, brief.parameters)
         if kept is None:
             found.without_ops()
         else:
             are_all = not search.descent.under_way
-            found.by_ops(kept, were_watched=subject.switches.is_watching, are_all=are_all)
+            found.by_ops(kept, were_watched=brief.switches.is_watching, are_all=are_all)
             if case.ops.may_be_held:
                 tell_held(search.paths)
         if self._collector.sure_from * profile.at_choice.hz > profile.limits()[0]:

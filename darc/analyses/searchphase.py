@@ -59,7 +59,7 @@ class SearchPhase(SearchablePhase):
     def begun(cls, case: Case, collector: Collector, needed: int) -> SearchPhase:
         """For what makes calls in the peak slow that is chosen: they alone count from now on, and
         some of them are kept whole."""
-        subject = case.subject
+        brief = case.brief
         low, high = case.profile.limits()
         collector.counting.tell_fastest(case.profile.fastest)
         collector.counting.search(low, high)
@@ -67,18 +67,18 @@ class SearchPhase(SearchablePhase):
         if keeper is not None:
             keeper.keep_ops(low // _SPANS_IN_PEAK, case.profile.limits_of_fastest())
         with case.guess_time.uncounted():
-            subject.switches.begin()
+            brief.switches.begin()
         often = is_frequent(case.profile.in_peak_per_second)
         if keeper is not None and not often:
             keeper.watch_waits()  # else in the closing round
         search = PathSearch(
             collector,
-            subject.root,
-            subject.parameters,
-            spec=subject.spec,
+            brief.root,
+            brief.parameters,
+            spec=brief.spec,
             profile=case.profile,
             guess_time=case.guess_time,
-            note=subject.note,
+            note=brief.note,
             saw=case.resumption.saw,
         )
         return cls(case, collector, search, needed)
@@ -178,7 +178,7 @@ class SearchPhase(SearchablePhase):
     def _may_look_closer(self) -> bool:
         """Whether a moment more tells more of the paths. Drill-down by hand ends where the user has
         chosen the last node."""
-        if self.collector.ops is None or not self.paths or not self.case.subject.parameters.auto:
+        if self.collector.ops is None or not self.paths or not self.case.brief.parameters.auto:
             return False
         return not stands_as_saved(self.case, self._search)
 
@@ -188,11 +188,11 @@ class SearchPhase(SearchablePhase):
         closing = ClosingRound.begun(
             self.collector,
             self.paths,
-            self.case.subject.parameters,
+            self.case.brief.parameters,
             rate=self.case.profile.in_peak_per_second,
             now=self.case.clock.seconds,
         )
-        self.case.subject.switches.watch_places()
+        self.case.brief.switches.watch_places()
         return ClosingPhase(self, self._search, closing)
 
     def _end(self, *, is_gone: bool) -> SearchEnd:
@@ -237,7 +237,7 @@ class SearchPhase(SearchablePhase):
 
     @property
     def tree(self) -> Fnode | None:
-        return self.case.subject.root
+        return self.case.brief.root
 
     @property
     def paths(self) -> tuple[RootCausePath, ...]:

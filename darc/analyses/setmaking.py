@@ -6,12 +6,12 @@ import time
 
 from darc.collectors.manyduties import TimesSets
 
-_PATIENCE = 10.0
-"""Seconds in which the probes are made while the program runs; functions without one are left out
+_MAKING_SECONDS = 10.0
+"""For how long probes are made while the program runs; functions without one are left out
 then,"""
 
-_LONG_PATIENCE = 30.0
-"""or after so many where fewer are made by then"""
+_MAKING_FEW_SECONDS = 30.0
+"""or after so long where fewer are made by then"""
 
 _ENOUGH_MADE = 0.25
 """than this part of them: in very large programs, and on busy machines."""
@@ -22,7 +22,7 @@ _BETWEEN_STOPS = 0.5
 
 class SetMaking:
     """They are made while the program runs, and at a stop what can be made there alone, until all
-    are or patience is over; then they are put in."""
+    are or time is over; then they are put in."""
 
     def __init__(self, timed: TimesSets) -> None:
         self._set = timed
@@ -43,22 +43,22 @@ class SetMaking:
         if self._set.is_in or self._begun is None:
             return False
         is_due = self._set.probes.is_prepared and time.monotonic() - self._made_at >= _BETWEEN_STOPS
-        return is_due or self._is_patience_over
+        return is_due or self._is_time_over
 
     @property
-    def _is_patience_over(self) -> bool:
+    def _is_time_over(self) -> bool:
         if self._begun is None:
             return False
         few = self._set.timed < _ENOUGH_MADE * len(self._set.probes.functions)
-        patience = _LONG_PATIENCE if few else _PATIENCE
-        return time.monotonic() - self._begun > patience
+        most = _MAKING_FEW_SECONDS if few else _MAKING_SECONDS
+        return time.monotonic() - self._begun > most
 
     def at_stop(self) -> None:
         """Where a stop was wanted, which is short: what is not made by now is made at others, or
         never."""
         if not self.wants_stop:
             return
-        if self._set.probes.make_at_stop() or self._is_patience_over:
+        if self._set.probes.make_at_stop() or self._is_time_over:
             self._set.put_in()
         else:
             self._made_at = time.monotonic()

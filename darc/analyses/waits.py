@@ -358,9 +358,9 @@ def _add(
     holders: _Holders,
     part: WaitPart,
     op: int,
+    *,
     kind: ObjectKind,
     name: Namer,
-    *,
     is_shared: bool = False,
 ) -> None:
     """``is_shared``: another process may have released it, which is not seen from here."""

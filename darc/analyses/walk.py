@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from darc.analyses.analysis import Analysis, Step, Subject
+from darc.analyses.analysis import Analysis, AnalysisBrief, Step
 from darc.analyses.threadstarts import ThreadStarts
 from darc.analyses.walkchains import Chains
 from darc.analyses.walkcode import WalkCode
@@ -52,15 +52,15 @@ class CallWalk(Analysis):
 
     def __init__(
         self,
-        subject: Subject,
+        brief: AnalysisBrief,
         *,
         threshold: float = THRESHOLD,
         seconds: float = WINDOW_SECONDS,
         goes_below: bool = False,
     ) -> None:
         """``goes_below`` says that f0 is where to begin, instead of each thread's start."""
-        super().__init__(subject)
-        walks = that_walks(subject.collector)
+        super().__init__(brief)
+        walks = that_walks(brief.collector)
         if walks is None:
             raise UsageError(only_by("darc walk", Walks))
         self._walk = walks
@@ -88,8 +88,8 @@ class CallWalk(Analysis):
 
     # -------------------------------------------------------------------- time
 
-    def stopped(self) -> None:
-        self._pace.stopped()
+    def stands(self) -> None:
+        self._pace.stands()
         self._window.ends()
 
     def goes_on(self) -> None:

@@ -36,7 +36,7 @@ class Pace:
         self._is_own = False
         self._took = 0.0
 
-    def stopped(self) -> None:
+    def stands(self) -> None:
         """The program has stopped."""
         if not self._stands:
             self._stood, self._stands, self._is_own = self._clock(), True, False

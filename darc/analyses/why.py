@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections import Counter
 
-from darc.analyses.analysis import Step, Subject
+from darc.analyses.analysis import AnalysisBrief, Step
 from darc.analyses.functionset import FunctionProfiles
 from darc.analyses.rootcauses import RootCauses
 from darc.model.ftree import Function
@@ -64,7 +64,7 @@ class SuspectProfiles(FunctionProfiles):
 
     def __init__(
         self,
-        subject: Subject,
+        brief: AnalysisBrief,
         *,
         limit: float,
     ) -> None:
@@ -72,7 +72,7 @@ class SuspectProfiles(FunctionProfiles):
         self._first_seen: tuple[float, float] | None = None
         """For how long its threads had something to do, and the program ran, in seconds, when it
         was first seen to run with its functions timed."""
-        super().__init__(subject, seconds=limit, every=every)
+        super().__init__(brief, seconds=limit, every=every)
         self._limit = limit
         self._next_asked = min(FIRST_SECONDS, limit)
         """When it is asked next whether that is enough."""

@@ -13,11 +13,11 @@ from darc.app.pursuit import Pursuit
 from darc.app.stay import Stay
 from darc.app.waiting import Waiting, may_begin_late
 from darc.code.program import Program
-from darc.collectors.finder import Scene
+from darc.collectors.finder import FinderBrief
 from darc.debuggee.debuggee import Debuggee
 from darc.model.errors import NotFoundError, UnchosenError, UnsupportedError, UsageError
 from darc.saved import refit
-from darc.session.commission import Before, Commission
+from darc.session.brief import Before, SessionBrief
 from darc.session.message import Message
 from darc.session.session import Session
 from darc.target.target import State, Target
@@ -193,17 +193,17 @@ class Beginning:
         notes = () if resumed is None else tuple(refit.opening_notes(resumed, parameters))
         found_notes: Sequence[str] = ()
         if (finder := request.finder) is not None:
-            scene = Scene(
+            brief = FinderBrief(
                 self._target, program, self._debuggee, runs=runs or follows, progress=progress
             )
             with progress.over(f"looks for {finder.text}"):
-                found = finder.find(scene)
+                found = finder.find(brief)
             entry, way, found_notes = found.entry, found.way, found.notes
         session = Session(
             self._target,
             self._debuggee,
             program,
-            Commission(
+            SessionBrief(
                 entry=entry,
                 spec=request.spec,
                 parameters=parameters,

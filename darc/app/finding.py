@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from darc.analyses.analysis import Analysis, Subject
+from darc.analyses.analysis import Analysis, AnalysisBrief
 from darc.app import naming
 from darc.code import runtimes
 from darc.code.lookup import Lookup
@@ -47,7 +47,7 @@ class Request:
     """Its name, for messages."""
     function: str
     parameters: Parameters
-    analysis: Callable[[Subject], Analysis]
+    analysis: Callable[[AnalysisBrief], Analysis]
     resumed: Stored | None = None
     """The session that it goes on with."""
     finder: Finder | None = None
@@ -205,6 +205,7 @@ def find_start(
     program: Program,
     debuggee: HasCode,
     target: Target,
+    *,
     request: Request,
     progress: Callable[[str], None],
 ) -> int:

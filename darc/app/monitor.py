@@ -38,7 +38,7 @@ _KEPT_SECONDS = 0.3
 _AGAIN = 1.0
 """Seconds between two knocks, where only the debugger can stop the program and has not yet."""
 
-_PATIENCE_SECONDS = 3.0
+_RINGING_SECONDS = 3.0
 """How long one that may ring has for it, on a busy machine."""
 
 
@@ -238,7 +238,7 @@ class Monitor:
             return None
         if late_since is None:
             return now
-        patience = _PATIENCE_SECONDS if self._session.background.rings_itself else _GRACE_SECONDS
+        patience = _RINGING_SECONDS if self._session.background.rings_itself else _GRACE_SECONDS
         if self._runs_bare:
             patience = _BARE_SECONDS
         if now - late_since >= patience:
@@ -263,7 +263,7 @@ class Monitor:
     def _insist(self, late_since: float | None, now: float) -> float | None:
         """The debugger is to see what has become of the tables: the program is stopped by a signal
         from here, whatever they say."""
-        if late_since is not None and now - late_since < _PATIENCE_SECONDS:
+        if late_since is not None and now - late_since < _RINGING_SECONDS:
             return late_since
         number = self._session.collector.summons.signal
         if number is not None and not self._session.debuggee.is_signalled(number):

@@ -85,7 +85,7 @@ class Observer:
             if self._waiting.request is not None:
                 self._telling.tell_of_signal(self._waiting.request.spec)
             return
-        self._current.journal.stands(stopped=True)
+        self._current.journal.stands()
         session.pauses.begin()
         session.pauses.end_if_late()
         called_off = session.deadline.take_called_off()
@@ -152,7 +152,7 @@ class Observer:
     def on_resume(self) -> None:
         """The program goes on."""
         self._is_killed = False
-        self._current.journal.stands(stopped=False)
+        self._current.journal.goes_on()
         session = self._session
         if session is not None and session.alive and self._monitor is None:
             style = Style(self._target.screen.width, self._target.screen.colour)

@@ -244,7 +244,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         name="on-finish",
         option="--on-finish",
         metavar="stop|continue",
-        doc="What the program does when the root causes are known.",
+        doc="What the program does when the analysis has ended.",
         values=tuple(choice.value for choice in OnFinish),
     ),
     Parameter(

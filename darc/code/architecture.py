@@ -335,7 +335,7 @@ class CodeReader(Protocol[Own]):
         """Whether ``code``, of ``HOOK_LENGTH`` bytes, or less at the end of what is there, leads
         away at once, as what libraries of hooks write over functions does."""
 
-    def goes_on(self, instruction: Own) -> bool:
+    def falls_through(self, instruction: Own) -> bool:
         """Whether the one behind it is always executed next."""
 
     def is_mute(self, instruction: Own) -> bool:

@@ -70,6 +70,7 @@ def most_called(
     program: Program,
     chosen: Chosen,
     most: int,
+    *,
     progress: Callable[[str], None] = lambda _: None,
     active: Callable[[], Iterable[int]] = tuple,
 ) -> Chosen:

@@ -38,7 +38,12 @@ class LiveBytes:
         self._is_ahead = False
 
     def read(self, address: int, size: int) -> bytes:
-        """Memory as it was before darc touched it."""
+        """Memory as it was before darc touched it.
+
+        Raises:
+            TargetError: it cannot be read.
+            NotNowError: within :meth:`ahead`, code is not what its file has.
+        """
         found = self.patches.over(address, self._target.memory.read(address, size))
         is_code = self._is_ahead and any(map(self._program.is_code, (address, address + size - 1)))
         if is_code and found != self.in_file(address, size):

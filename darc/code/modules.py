@@ -104,6 +104,7 @@ class ModuleFinder:
         target: Target,
         root: Path,
         note: Callable[[str], None],
+        *,
         called: Mapping[str, str],
         beside: FilesBeside,
     ) -> None:

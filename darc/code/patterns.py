@@ -161,9 +161,9 @@ def choose(
     program: Program,
     target: Target,
     patterns: Sequence[Pattern],
+    *,
     own: Module | None,
     progress: Callable[[str], None] = lambda _: None,
-    *,
     unnamed: bool = False,
 ) -> Chosen:
     """The functions of ``program`` that the patterns mean; ``own`` is the program's own file. They

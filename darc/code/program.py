@@ -40,6 +40,7 @@ class Program:
         target: Target,
         root: Path,
         regions: Iterable[Region],
+        *,
         called: Mapping[str, str] | None = None,
         beside: FilesBeside = nowhere,
     ) -> None:

@@ -53,7 +53,7 @@ def callers(program: Program, stack: int, frame: int, words: Sequence[int]) -> t
 
 
 def path(
-    program: Program, pc: int, stack: int, frame: int, words: Sequence[int]
+    program: Program, pc: int, stack: int, *, frame: int, words: Sequence[int]
 ) -> tuple[int, ...]:
     """The addresses at which a thread stands, innermost first: ``pc``, and as :func:`callers`, of
     one that stands anywhere."""
@@ -83,6 +83,7 @@ def frames(
     program: Program,
     pc: int,
     stack: int,
+    *,
     frame: int,
     word: Callable[[int], int | None],
 ) -> list[Frame]:

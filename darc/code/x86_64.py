@@ -390,6 +390,7 @@ def _read_table(
     function: FunctionCode[Instruction],
     around: Surroundings,
     table: int,
+    *,
     form: str,
     bases: Sequence[int],
 ) -> set[int]:
@@ -707,7 +708,7 @@ def is_relative(instruction: Instruction) -> bool:
     return bool(instruction.is_ip_rel_memory_operand)
 
 
-def goes_on(instruction: Instruction) -> bool:
+def falls_through(instruction: Instruction) -> bool:
     """Whether the one behind it is always executed next."""
     return bool(instruction.flow_control == FlowControl.NEXT)
 
@@ -801,6 +802,7 @@ def _padding(
     function: FunctionCode[Instruction],
     taken: list[Instruction],
     length: int,
+    *,
     around: Surroundings,
     room: int,
 ) -> Prologue[Instruction] | Refusal:

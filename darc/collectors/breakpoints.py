@@ -17,7 +17,7 @@ from darc.code.architecture import FunctionCode, Site
 from darc.collectors.breakplaces import BreakPlace, BreakPlaces
 from darc.collectors.breaktiming import BreakStops, BreakTiming
 from darc.collectors.callees import Callees, SiteRules
-from darc.collectors.collector import Assignment, Collector, Restraint
+from darc.collectors.collector import Collector, CollectorBrief, Restraint
 from darc.collectors.duties import Summons
 from darc.collectors.f0places import F0Places
 from darc.collectors.hitclock import HitClock
@@ -81,8 +81,8 @@ class BreakpointCollector(Collector):
     def auto_lookahead(self) -> int | None:
         return 1  # each level more costs two hits at every call
 
-    def __init__(self, assignment: Assignment) -> None:
-        super().__init__(assignment)
+    def __init__(self, brief: CollectorBrief) -> None:
+        super().__init__(brief)
         self.callees = Callees(self._program, _Accepts(), self._note)
         self._clock = self._new_clock()
         by_longest = self._parameters.loops is Loops.PAPER
@@ -131,7 +131,7 @@ class BreakpointCollector(Collector):
 
     def install(self, code: FunctionCode, needed: int) -> list[str]:
         self._debuggee.check_supported()
-        self._reactions.watch(self._debuggee.watch(self._parameters))
+        self._reactions.count_where(self._debuggee.counts_in(self._parameters))
         self._debuggee.begin()
         self._pid = self._target.pid
         self._entry = code.entry

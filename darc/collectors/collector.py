@@ -92,7 +92,7 @@ class Remains(Protocol):
 
 
 @dataclass(frozen=True)
-class Assignment:
+class CollectorBrief:
     """What a collector is made for: the calls of ``root``'s function, which the user knows as
     ``spec``, in ``program`` of ``debuggee``. ``note`` takes what the user should know; ``remains``
     are what an earlier analysis may have left in the debuggee, by whatever kind of probes."""
@@ -133,16 +133,16 @@ class Collector(ABC):
     drawback: ClassVar[str | None] = None
     """What its probes do to any program, where another kind's do not."""
 
-    def __init__(self, assignment: Assignment) -> None:
-        self._target = assignment.target
-        self._debuggee = assignment.debuggee
-        self._program = assignment.program
-        self._root = assignment.root
-        self._spec = assignment.spec
-        self._parameters = assignment.parameters
-        self._listener = assignment.listener
-        self._note = assignment.note
-        self._remains = assignment.remains
+    def __init__(self, brief: CollectorBrief) -> None:
+        self._target = brief.target
+        self._debuggee = brief.debuggee
+        self._program = brief.program
+        self._root = brief.root
+        self._spec = brief.spec
+        self._parameters = brief.parameters
+        self._listener = brief.listener
+        self._note = brief.note
+        self._remains = brief.remains
 
     @property
     def remains(self) -> Remains | None:
@@ -326,11 +326,11 @@ class Collector(ABC):
 
 @dataclass(frozen=True)
 class Way:
-    """How one of the class ``collector`` is made: by ``make``, or with the assignment alone."""
+    """How one of the class ``collector`` is made: by ``make``, or with the brief alone."""
 
     collector: type[Collector]
-    make: Callable[[Assignment], Collector] | None = None
+    make: Callable[[CollectorBrief], Collector] | None = None
 
-    def new(self, assignment: Assignment) -> Collector:
+    def new(self, brief: CollectorBrief) -> Collector:
         """A collector for that."""
-        return (self.make or self.collector)(assignment)
+        return (self.make or self.collector)(brief)

@@ -43,7 +43,7 @@ class Doorbell(Summons):
         self._cared = 0.0
         self._is_lost = False
         self._shares_clock = shares_clock
-        self._answered: int | None = None
+        self._replied: int | None = None
         """When the debugger's last look was over, by the counter."""
         self.unheard_cycles = 0
         """For how long the threads that rang have waited until the debugger looked, and from then
@@ -77,18 +77,18 @@ class Doorbell(Summons):
         tables = self._tables
         if self._shares_clock and tables.bell:
             rang = tables.bell_start
-            if self._answered is not None:  # where the thread was led on at once it has no end
-                self.unheard_cycles += max(0, min(tables.bell_end, rang) - self._answered)
+            if self._replied is not None:  # where the thread was led on at once it has no end
+                self.unheard_cycles += max(0, min(tables.bell_end, rang) - self._replied)
             self.unheard_cycles += max(0, clock.tsc_now() - rang)
-        self._answered = None
+        self._replied = None
         self._backend.change_bell(tables)
 
-    def answered(self) -> None:
+    def replied(self) -> None:
         """The debugger has looked, and lets the program go on, or not."""
-        self._answered = clock.tsc_now() if self._shares_clock else None
+        self._replied = clock.tsc_now() if self._shares_clock else None
 
     def decide(self) -> BellOutcome:
-        """The listener's answer; the agent may ring again."""
+        """The listener's reply; the agent may ring again."""
         tables = self._tables
         outcome = self._listener.decide()
         back, slot = tables.bell_return, tables.bell_slot
@@ -98,13 +98,10 @@ class Doorbell(Summons):
             return BellOutcome(outcome)
         return BellOutcome(outcome, back, slot)
 
-    def give_sign(self) -> None:
-        """One of life, whoever gives it. Any thread."""
-        self._backend.give_sign(self._tables, self._listener.seconds_left)
-
     def beat(self) -> None:
-        """And once a second a look at what may have changed."""
-        self.give_sign()
+        self._backend.beat(self._tables, self._listener.seconds_left)
+
+    def look_after(self) -> None:
         now = time.monotonic()
         if now - self._cared < _CARE_SECONDS:
             return
@@ -116,4 +113,4 @@ class Doorbell(Summons):
         self._handlers.announce(tables)
         tables.contexts.free_ended(self._backend.living)
         self._is_lost = self._backend.bell_is_lost
-        self._backend.beat(tables)
+        self._backend.look_after(tables)

@@ -166,6 +166,10 @@ class Summons:
     def beat(self) -> None:
         """A sign of life, several times a second. Any thread."""
 
+    def look_after(self) -> None:
+        """Looks, once a second, at what may have changed while the program runs: asked as often as
+        it is to :meth:`beat`. Any thread."""
+
     @property
     def waits(self) -> bool:
         """Whether it waits for the debugger to look. Any thread."""

@@ -18,7 +18,7 @@ from darc.target.target import Target
 
 
 @dataclass(frozen=True)
-class Scene:
+class FinderBrief:
     """Where an analysis begins: a program that stands still."""
 
     target: Target
@@ -55,7 +55,7 @@ class Finder(ABC):
         return ()
 
     @abstractmethod
-    def find(self, scene: Scene) -> FoundFunctions:
+    def find(self, brief: FinderBrief) -> FoundFunctions:
         """Which functions these are.
 
         Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from darc.code.processor import LONGEST_INSTRUCTION, decode, goes_on
+from darc.code.processor import LONGEST_INSTRUCTION, decode, falls_through
 from darc.collectors.hitclock import HitClock
 from darc.debuggee.duties import TakesBreakpoints
 from darc.target.target import Target
@@ -29,7 +29,7 @@ class HitCost:
         at = address
         for _ in range(self._debuggee.calibration_steps):
             instruction = decode(self._target.memory.read(at, LONGEST_INSTRUCTION), at)[0]
-            if not goes_on(instruction):
+            if not falls_through(instruction):
                 return
             at = int(instruction.next_ip)
         self._first, self._second = address, at

@@ -275,9 +275,9 @@ class Instrumentation(Timing):
         new: _Numbering,
         node: Fnode,
         site: Site,
+        *,
         children: Sequence[Fnode],
         width: int,
-        *,
         timed: bool,
     ) -> None:
         """Numbers the callees of one call site of ``node``, if it can be patched: so many."""

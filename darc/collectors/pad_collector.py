@@ -16,7 +16,7 @@ from darc.code.architecture import FunctionCode
 from darc.code.program import Program
 from darc.collectors.ahead import Ahead
 from darc.collectors.callees import Callees
-from darc.collectors.collector import Assignment, Collector, Remains
+from darc.collectors.collector import Collector, CollectorBrief, Remains
 from darc.collectors.doorbell import Doorbell
 from darc.collectors.faulthandlers import FaultHandlers
 from darc.collectors.footing import Footing
@@ -81,13 +81,13 @@ class PadCollector(Collector):
     def risk(debuggee: Debuggee) -> str | None:
         return NO_PADS if debuggee.pads is None else debuggee.pads.risk()
 
-    def __init__(self, assignment: Assignment) -> None:
-        super().__init__(assignment)
-        backend = assignment.debuggee.pads
+    def __init__(self, brief: CollectorBrief) -> None:
+        super().__init__(brief)
+        backend = brief.debuggee.pads
         if backend is None:
             raise PadsImpossibleError(NO_PADS)
         self._backend = backend
-        self._footing = Footing(self._debuggee, backend, assignment.remains, self._note)
+        self._footing = Footing(self._debuggee, backend, brief.remains, self._note)
         self._losses = Losses(self._loss_texts)
         self._handlers = FaultHandlers(self._program, self._backend, self._note)
         keeps = self._measures_over_stops and self._debuggee.shares_clock
@@ -316,15 +316,15 @@ class PadCollector(Collector):
             self._losses.count(self.tables)
             self._its.growth.make_more()  # by calls in the program: what is written is not to wait
         with _no_garbage_collection(), self.installer.patcher.together():
-            answer = self._answer()
+            reply = self._reply()
         if self._alive:
-            if answer.outcome is Outcome.CONTINUE:
+            if reply.outcome is Outcome.CONTINUE:
                 self._settling.goes_on(self.tables)
-            doorbell.give_sign()  # as the monitor may not get to run while the program does
-            doorbell.answered()
-        return answer
+            doorbell.beat()  # as the monitor may not get to run while the program does
+            doorbell.replied()
+        return reply
 
-    def _answer(self) -> BellOutcome:
+    def _reply(self) -> BellOutcome:
         tables, listener = self.tables, self._listener
         if tables.exiting:
             listener.exits()

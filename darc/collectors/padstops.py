@@ -74,7 +74,7 @@ class PadStops(UserStops):
             return []  # nothing was taken out, and no call is known to be under way
         if not suspension.lasts(self._installer):
             tables.begin_epoch()
-        self._doorbell.give_sign()
+        self._doorbell.beat()
         problems = []
         if not passing:
             self._backend.change_bell(tables)

@@ -60,7 +60,7 @@ class Reactions:
         self._sites = sites
         self._count = count
         self._decide = decide
-        self.is_watched: Callable[[int], bool] = lambda _thread: True
+        self.counts_in: Callable[[int], bool] = lambda _thread: True
         """Whether the calls of f0 count that this thread begins; see :meth:`watch`."""
         self._operations: dict[int, OpenOp] = {}
         """Of each strand, that which is under way."""
@@ -74,9 +74,9 @@ class Reactions:
         """How many calls of f0 are under way."""
         return len(self._operations)
 
-    def watch(self, is_watched: Callable[[int], bool]) -> None:
+    def count_where(self, counts_in: Callable[[int], bool]) -> None:
         """Before the first hit: the calls of f0 count that threads begin of which this says so."""
-        self.is_watched = is_watched
+        self.counts_in = counts_in
 
     def is_inside(self, strand: int) -> bool:
         """Whether it executes a call of f0."""
@@ -128,7 +128,7 @@ class Reactions:
         return act
 
     def _entered(self, hit: Hit, slot: int) -> Act | None:
-        if not self.is_watched(hit.thread):
+        if not self.counts_in(hit.thread):
             return None
         back = self._word(slot)
         open_ = self._operations.get(hit.strand)

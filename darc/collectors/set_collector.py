@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from darc.agent.layout import Room
 from darc.code.architecture import FunctionCode
 from darc.code.stacks import under_way
-from darc.collectors.collector import Assignment, Way
+from darc.collectors.collector import CollectorBrief, Way
 from darc.collectors.losses import LOSSES, Unmeasured
 from darc.collectors.manyduties import MemberProbes, TimesSets
 from darc.collectors.memberpads import LONGEST_STOP, MemberPads
@@ -78,7 +78,7 @@ class SetCollector(PadCollector, TimesSets):
 
     def __init__(
         self,
-        assignment: Assignment,
+        brief: CollectorBrief,
         functions: Sequence[Function],
         *,
         left_out: Sequence[tuple[Function, LeftOut]] = (),
@@ -89,7 +89,7 @@ class SetCollector(PadCollector, TimesSets):
         were ``left_out`` before, each for a reason. Of a program that ``runs`` already, and may
         have work to do, the pads of many are made while it does: see :meth:`put_in`. ``progress``
         is told what is done before."""
-        super().__init__(assignment)
+        super().__init__(brief)
         self._functions = tuple(functions)
         self.left_out = left_out
         self._runs = runs

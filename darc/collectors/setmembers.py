@@ -14,7 +14,7 @@ from darc.code.callers import called_by_loops, most_called, reached
 from darc.code.patterns import Chosen, Pattern, choose, told_of_missing
 from darc.code.program import Program
 from darc.code.stacks import under_way
-from darc.collectors.finder import Finder, FoundFunctions, Scene
+from darc.collectors.finder import Finder, FinderBrief, FoundFunctions
 from darc.collectors.set_collector import MOST_FUNCTIONS, SetCollector
 from darc.model.errors import UnsupportedError, UsageError
 from darc.model.ftree import Function
@@ -47,35 +47,35 @@ class Members(Finder):
     def named(self) -> Sequence[Pattern]:
         return () if self.takes_unnamed else self.patterns
 
-    def find(self, scene: Scene) -> FoundFunctions:
+    def find(self, brief: FinderBrief) -> FoundFunctions:
         """Raises NotFoundError: no pattern means any; UnsupportedError: there are no sets here."""
-        if (why := SetCollector.problem(scene.debuggee)) is not None:
+        if (why := SetCollector.problem(brief.debuggee)) is not None:
             raise UnsupportedError(why)
-        chosen = self.choose(scene)
+        chosen = self.choose(brief)
         if not chosen.functions:
             raise UsageError(f"{self.text}: {chosen.left_out[0][1].text}")
         way = SetCollector.of(
             chosen.functions,
             left_out=chosen.left_out,
-            runs=scene.runs,
-            progress=scene.progress,
+            runs=brief.runs,
+            progress=brief.progress,
         )
         notes = [*told_of_modules(chosen.elsewhere), *told_of_missing(chosen.missing)]
         return FoundFunctions(chosen.functions[0].address, way, notes)
 
-    def choose(self, scene: Scene) -> Chosen:
+    def choose(self, brief: FinderBrief) -> Chosen:
         """Those that are timed, and those that are not. Raises NotFoundError."""
-        program, progress = scene.program, scene.progress
-        active = functools.cache(functools.partial(under_way, program, scene.target))
+        program, progress = brief.program, brief.progress
+        active = functools.cache(functools.partial(under_way, program, brief.target))
         if self.places is not None:
             progress("looks for functions where the program works")
             places = self.places or active()
             return _whole(program, Chosen(tuple(reached(program, places, _MOST_REACHED))))
-        entry = scene.debuggee.entry()
+        entry = brief.debuggee.entry()
         own = None if entry is None else program.module_at(entry)
         chosen = choose(
             program,
-            scene.target,
+            brief.target,
             patterns=self.patterns,
             own=own or program.first_file,
             progress=progress,
@@ -87,7 +87,7 @@ class Members(Finder):
             chosen,
             most=MOST_FUNCTIONS,
             progress=progress,
-            active=active if scene.debuggee.sees_all_threads else tuple,
+            active=active if brief.debuggee.sees_all_threads else tuple,
         )
         if own is not None and self.done_by_loops:
             loops = called_by_loops(program, active(), own, self.done_by_loops)

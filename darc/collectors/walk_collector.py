@@ -18,7 +18,7 @@ from collections.abc import Set as AbstractSet
 
 from darc.code.architecture import FunctionCode
 from darc.code.program import Program
-from darc.collectors.collector import Assignment, Way
+from darc.collectors.collector import CollectorBrief, Way
 from darc.collectors.manyduties import Walks
 from darc.collectors.set_collector import SetCollector
 from darc.collectors.walkcount import OpenMembers, Windows
@@ -65,10 +65,10 @@ class WalkCollector(SetCollector, Walks):
             why = f"'darc walk' {debuggee.nature.why_unread}"
         return why
 
-    def __init__(self, assignment: Assignment, goes_below: bool) -> None:
+    def __init__(self, brief: CollectorBrief, goes_below: bool) -> None:
         """``goes_below`` says that the walk begins with a function whose own calls are timed as
         well."""
-        super().__init__(assignment, (), progress=assignment.progress)
+        super().__init__(brief, (), progress=brief.progress)
         self._goes_below = goes_below
         self.doing = "looks at the threads' stacks"
         """How far the walk is, for whoever waits."""

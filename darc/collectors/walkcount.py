@@ -23,7 +23,7 @@ class OpenMembers:
 
     def all(self) -> Sequence[RecordRow]:
         """The records of calls that still stand where they were made."""
-        return [record for record in self._tables.records.open() if self.stands(record)]
+        return [record for record in self._tables.records.open() if self.comes_back(record)]
 
     def number_of(self, record: RecordRow) -> int | None:
         """The number of the function that an open record's call is of."""
@@ -35,8 +35,8 @@ class OpenMembers:
         number = int.from_bytes(tables.raw(at, 4), "little") - 1
         return number if 0 <= number < len(self._pads.functions) else None
 
-    def stands(self, record: RecordRow) -> bool:
-        """Whether its call comes back to the agent yet."""
+    def comes_back(self, record: RecordRow) -> bool:
+        """Whether its call returns to the agent yet."""
         try:
             word = int.from_bytes(self._tables.raw(record.slot, 8), "little")
         except TargetError:
@@ -117,7 +117,7 @@ class Windows(CountsWindows):
             if key is None or record.open != 1 or record.entered != self._epoch:
                 continue
             number = self._calls.number_of(record)
-            if number is None or not self._calls.stands(record):
+            if number is None or not self._calls.comes_back(record):
                 continue
             entered.add(record.slot)
             found.append((key, number, record))

@@ -40,6 +40,7 @@ class Stacks(SeesStacks):
         target: Target,
         program: Program,
         foothold: Foothold,
+        *,
         calls: OpenMembers,
         tell: Callable[[], None],
     ) -> None:

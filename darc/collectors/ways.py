@@ -73,7 +73,7 @@ def told_of_other(kind: Probes, debuggee: Debuggee) -> str:
 
 
 def way_instead(
-    first: Way, others: Sequence[Way], why: str, debuggee: Debuggee, spec: str
+    first: Way, others: Sequence[Way], why: str, *, debuggee: Debuggee, spec: str
 ) -> tuple[Way, str]:
     """Which of ``others`` times the function ``spec`` of ``debuggee``, as ``first`` cannot, for
     that reason: the first that does no harm; and what the user is told of that.

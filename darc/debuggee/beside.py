@@ -23,7 +23,8 @@ from darc.target.target import Place, Region
 
 _BREAKPOINT = BREAKPOINT[0]
 _STOPPED = ("t", "T", *living.ENDED)
-_PATIENCE_SECONDS = 2.0
+_CHANGE_SECONDS = 2.0
+"""How long a process may take to stand still, or to be nobody's, once it was told to."""
 _LOOK_SECONDS = 0.01
 
 
@@ -87,7 +88,7 @@ def _stands(pid: int) -> bool:
 
 
 def _becomes(condition: Callable[[], bool]) -> bool:
-    end = time.monotonic() + _PATIENCE_SECONDS
+    end = time.monotonic() + _CHANGE_SECONDS
     while not condition():
         if time.monotonic() > end:
             return False

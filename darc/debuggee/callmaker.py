@@ -28,7 +28,8 @@ from darc.target.target import Journal, Passage, Place
 _Thread = TypeVar("_Thread")
 _Result = TypeVar("_Result")
 
-_PATIENCE_SECONDS = 3.0
+_ASLEEP_SECONDS = 3.0
+"""What sleeps for so long in a call of darc's waits for a thread that stands still, or for ever."""
 _LOOK_SECONDS = 0.05
 
 
@@ -144,7 +145,7 @@ class Patience:
         sleeps = living.state(self._process, self._thread) in ("S", "D")
         if not sleeps or ran != self._ran:
             self._since, self._ran = now, ran
-        self.was_over = self.was_over or now - self._since > _PATIENCE_SECONDS
+        self.was_over = self.was_over or now - self._since > _ASLEEP_SECONDS
         return self.was_over
 
     @contextlib.contextmanager

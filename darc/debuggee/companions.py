@@ -36,8 +36,8 @@ _FEW = 1000
 _MADE_PER_SECOND = 100_000
 """No system makes more tasks: none of them has been given a number anew by then."""
 _EVENT_STOP = 128
-_PATIENCE_SECONDS = 2.0
-"""A thread may be in the middle of a read from a disk."""
+_STANDSTILL_SECONDS = 2.0
+"""How long a thread may take to stand still: it may be in the middle of a read from a disk."""
 _LOOK_SECONDS = 0.0002
 _MOST_LOOKS = 8
 """Each of them may have made another one until it stood still."""
@@ -218,7 +218,7 @@ class StillCompanions(companions.Companions):
     def _waits_deeply(self, process: int, task: int) -> bool:
         """Whether it is in a wait that nothing ends, and stays there for long: it reads from a
         device."""
-        end = time.monotonic() + _PATIENCE_SECONDS
+        end = time.monotonic() + _STANDSTILL_SECONDS
         while living.state(process, task) == "D":
             if time.monotonic() >= end:
                 return True
@@ -227,7 +227,7 @@ class StillCompanions(companions.Companions):
 
     def _await(self, task: int) -> None:
         """Until it stands still, or is no more."""
-        end = time.monotonic() + _PATIENCE_SECONDS
+        end = time.monotonic() + _STANDSTILL_SECONDS
         while time.monotonic() < end:
             try:
                 found, status = os.waitpid(task, os.WNOHANG | WAIT_FOR_ALL)

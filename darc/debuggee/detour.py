@@ -119,7 +119,7 @@ def find_place(regions: Iterable[Region], read: Read) -> int | None:
 
 
 def plan(
-    registers: Mapping[str, int], place: int, ringer: Ringer, call: Call, mask: int | None = None
+    registers: Mapping[str, int], place: int, ringer: Ringer, *, call: Call, mask: int | None = None
 ) -> Detour:
     """The way of a thread with these ``registers`` by ``place`` through a call. ``mask`` is what
     signals it blocks; ``None``: those that it finds blocked when it begins."""

@@ -47,7 +47,7 @@ class Clocked(ABC):
     @property
     @abstractmethod
     def hz(self) -> int:
-        """Cycles of its time-stamp counter in a second."""
+        """Cycles of its time-stamp counter in a second. Raises UnsupportedError: nothing tells."""
 
     shares_clock = False
     """Whether its time-stamp counter is the one that the debugger itself reads."""
@@ -232,11 +232,12 @@ class TakesBreakpoints(ABC):
         return None
 
     @abstractmethod
-    def watch(self, parameters: Parameters) -> Callable[[int], bool]:
-        """Tells of a thread that has come to f0, at a breakpoint, whether its call counts.
+    def counts_in(self, parameters: Parameters) -> Callable[[int], bool]:
+        """What tells of a thread that has come to f0, at a breakpoint, whether its call counts.
 
         Raises:
             NotFoundError: there is no such thread or task.
+            UsageError: what runs there is told by the other one of the two.
         """
 
     def strand(self, thread: int) -> int:

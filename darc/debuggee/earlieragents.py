@@ -81,6 +81,7 @@ class EarlierAgents:
         target: Target,
         program: Callable[[], Program],
         pid: int,
+        *,
         memory: MemoryFile,
         mappings: Mappings,
     ) -> None:

@@ -114,7 +114,10 @@ class ProcessJournal(Journal):
                 "written down outside of it"
             ) from None
         self._stood = None
-        self.stands(stopped=not stopped_by_another)
+        if stopped_by_another:
+            self.goes_on()
+        else:
+            self.stands()
         self._is_anothers_stop = stopped_by_another
 
     def patches(self, places: Iterable[Place]) -> None:
@@ -151,10 +154,15 @@ class ProcessJournal(Journal):
         self._write({"unmaps": [place.start, place.stop]})
         self._tidy()
 
-    def stands(self, *, stopped: bool) -> None:
-        if self._is_anothers_stop and stopped:
-            return
+    def stands(self) -> None:
+        if not self._is_anothers_stop:
+            self._note_stood(True)
+
+    def goes_on(self) -> None:
         self._is_anothers_stop = False
+        self._note_stood(False)
+
+    def _note_stood(self, stopped: bool) -> None:
         if self._is_open and self._stood != stopped:
             with contextlib.suppress(TargetError):
                 self._write({"stands": stopped})

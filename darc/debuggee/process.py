@@ -99,7 +99,7 @@ class ProcessDebuggee(Debuggee):
 
         self.journal.close(is_in if is_there else lambda _: False)
 
-    def watch(self, parameters: Parameters) -> Callable[[int], bool]:
+    def counts_in(self, parameters: Parameters) -> Callable[[int], bool]:
         if parameters.task is not None:
             raise UsageError(NO_TASKS)
         wanted = parameters.thread
@@ -185,7 +185,7 @@ class ProcessDebuggee(Debuggee):
             self._target,
             procfs.root(pid),
             procfs.regions(pid),
-            procfs.run_as(pid),
+            called=procfs.run_as(pid),
             beside=partial(procfs.mapped_file, pid),
         )
 

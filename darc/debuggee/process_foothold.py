@@ -94,7 +94,7 @@ class ProcessFoothold(Foothold):
         self._mappings = Mappings(target, lambda: self._program, pid, self.memory)
         self._pools = LandingPools(target, self._mappings, lambda: self._program, self._mark)
         self._earlier = EarlierAgents(
-            target, lambda: self._program, pid, self.memory, self._mappings
+            target, lambda: self._program, pid, memory=self.memory, mappings=self._mappings
         )
 
     def is_there(self) -> bool:

@@ -25,7 +25,7 @@ from darc.target.target import Target
 
 NO_TASKS = "--task is for kernels: take --thread here"
 
-_PATIENCE_SECONDS = 10.0
+_SIGN_SECONDS = 10.0
 """How long the pads go on without a sign of life from the debugger, before they look for it."""
 
 _FRESH_SECONDS = 0.2
@@ -122,7 +122,7 @@ class ProcessPads(PadBackend):
             needed=needed,
             batch=batch_size(needed),
             only_thread=only,
-            patience=int(_PATIENCE_SECONDS * clock.tsc_hz()),
+            patience=int(_SIGN_SECONDS * clock.tsc_hz()),
             fresh=int(_FRESH_SECONDS * clock.tsc_hz()),
             debugger=bell.own_pid_for(self._pid),
         )
@@ -145,18 +145,20 @@ class ProcessPads(PadBackend):
 
         def decide() -> Outcome:
             with target.companions:
-                return answered()
+                return replied()
 
-        def answered() -> Outcome:
-            journal.stands(stopped=True)
-            answer = handler()
-            if answer.outcome is Outcome.STOP:
-                if answer.back:
-                    lead_home(target, foothold, answer.slot)
+        def replied() -> Outcome:
+            journal.stands()
+            reply = handler()
+            if reply.outcome is Outcome.STOP:
+                if reply.back:
+                    lead_home(target, foothold, reply.slot)
                 # Where threads are many one may be heard now that had rung for an earlier bell.
                 self.lead_home(foothold)
-            journal.stands(stopped=answer.outcome is Outcome.STOP)
-            return answer.outcome
+                journal.stands()
+            else:
+                journal.goes_on()
+            return reply.outcome
 
         target.bell.arm(self._signal, decide)
 
@@ -188,15 +190,15 @@ class ProcessPads(PadBackend):
     def disarm_bell(self) -> None:
         self._target.bell.disarm()
 
-    def give_sign(self, tables: AgentMemory, seconds_left: float | None) -> None:
+    def beat(self, tables: AgentMemory, seconds_left: float | None) -> None:
         never, hz = tables.blob.constants.NEVER, clock.tsc_hz()
         now = clock.tsc_now()
         deadline = never
         if seconds_left is not None:  # a little late, as the time must be up when the agent rings
             deadline = min(never, now + int((max(seconds_left, 0) * 1.0005 + 0.02) * hz))
-        tables.beat(now, min(deadline, now + int(_PATIENCE_SECONDS * hz)), deadline)
+        tables.beat(now, min(deadline, now + int(_SIGN_SECONDS * hz)), deadline)
 
-    def beat(self, tables: AgentMemory) -> None:
+    def look_after(self, tables: AgentMemory) -> None:
         """In a seccomp sandbox the agent makes no system calls; the monitor rings for it."""
         if procfs.in_sandbox(self._pid):
             tables.set(no_calls=1, bell_signal=0)

@@ -281,6 +281,7 @@ def restore_copies(
     memory: MemoryFile,
     pid: int,
     landings: Sequence[ReturnLandings],
+    *,
     find: Callable[[Sequence[Region]], OwnPlaces],
     besides: Sequence[range] = (),
 ) -> list[Replaced]:

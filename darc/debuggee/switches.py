@@ -298,7 +298,7 @@ class Switches(OffWatch):
         )
 
     def _slept(
-        self, thread: int, begin: int, since: int, end: int, read: Readings
+        self, thread: int, begin: int, since: int, *, end: int, read: Readings
     ) -> OffTimes | None:
         """From ``since`` on, by what is known from ``begin`` on."""
         wakings = self._wakings(thread, begin, end)
@@ -322,7 +322,7 @@ class Switches(OffWatch):
         return lambda time: known.at(thread, time + history.TOLERANCE_NS)
 
     def _seen(
-        self, thread: int, start: int, end: int, wakings: Sequence[Waking], read: Readings
+        self, thread: int, start: int, end: int, *, wakings: Sequence[Waking], read: Readings
     ) -> tuple[history.OffTime, ...] | None:
         if not self._rings.watches(thread):
             return None

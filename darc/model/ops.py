@@ -17,7 +17,7 @@ from enum import Enum
 from darc.model.ftree import Fnode
 
 MOST_KEPT = 32
-"""Ops of each class that are kept, besides the slowest one."""
+"""Ops of each class that are kept, besides the slowest one: for so many the agent has room."""
 
 LEAST_FOR_ESTIMATES = 8
 """On fewer kept ops nothing is estimated."""

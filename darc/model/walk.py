@@ -109,7 +109,8 @@ class Walk(Part):
         return min(found)[1] if found else None
 
     def function(self, number: int) -> Function:
-        """The last function of a chain, by its number over all groups."""
+        """The last function of a chain, by its number over all groups, from 1. Raises
+        :class:`~darc.model.errors.NotFoundError`: there is no such chain."""
         chains = [chain for group in self.groups for chain in group.chains]
         if not 1 <= number <= len(chains):
             there = f"1 to {len(chains)}" if chains else "none yet"

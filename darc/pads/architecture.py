@@ -93,6 +93,7 @@ class PadWriter(Protocol[Own_contra]):
         site: Site[Own_contra],
         site_data: int,
         sectors: Sequence[int],
+        *,
         stubs: Stubs,
         origin: int,
         landing: int | None = None,
@@ -110,6 +111,7 @@ class PadWriter(Protocol[Own_contra]):
         site: Site[Own_contra],
         site_data: int,
         sectors: Sequence[int],
+        *,
         stubs: Stubs,
         origin: int,
     ) -> Pad:
@@ -121,6 +123,7 @@ class PadWriter(Protocol[Own_contra]):
         prologue: Prologue[Own_contra],
         site_data: int,
         stubs: Stubs,
+        *,
         origin: int,
         lands: bool = False,
         sieve: Sieve | None = None,

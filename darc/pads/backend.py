@@ -117,6 +117,8 @@ class PadBackend(ABC):
 
         Raises:
             NotFoundError: there is no such thread or task.
+            UsageError: what runs there is told by the other one of the two.
+            UnsupportedError: the agent has nothing to ring with.
         """
 
     @abstractmethod
@@ -144,12 +146,12 @@ class PadBackend(ABC):
     def lead_home(self, foothold: Foothold) -> None:  # noqa: B027
         """At a stop for the user: threads that have just rung are where f0 has returned to."""
 
-    def give_sign(self, tables: AgentMemory, seconds_left: float | None) -> None:  # noqa: B027
+    def beat(self, tables: AgentMemory, seconds_left: float | None) -> None:  # noqa: B027
         """A sign of life from the debugger, which ends the analysis in ``seconds_left``, where the
         agent looks for one. Any thread."""
 
     @abstractmethod
-    def beat(self, tables: AgentMemory) -> None:
+    def look_after(self, tables: AgentMemory) -> None:
         """Looks at what may change while it runs, once a second. Any thread."""
 
 

@@ -158,7 +158,10 @@ class PadMaker:
             if own_code is not None:
                 return pads.f0_pad(prologue, own_code, at)
             return pads.entry_pad(
-                *(prologue, address, placing.stubs, at), lands=landings is not None, sieve=sieve
+                *(prologue, address, placing.stubs),
+                origin=at,
+                lands=landings is not None,
+                sieve=sieve,
             )
 
         back = 0 if landings is None else None
@@ -268,7 +271,7 @@ class PadMaker:
         return origin, pad, 0
 
     def _place_call(
-        self, area: Area, site: Site, index: int, sectors: Sequence[int], is_ahead: bool
+        self, area: Area, site: Site, index: int, *, sectors: Sequence[int], is_ahead: bool
     ) -> tuple[int, pads.Pad, int]:
         """As :meth:`Placing.place_call`; at a stop there may be more landings than are left."""
         try:

@@ -28,6 +28,7 @@ def clean_up(
     target: Target,
     tables: AgentMemory,
     is_pad: Callable[[int], bool],
+    *,
     own_back: Own | None,
     retire: Callable[[], None] = lambda: None,
 ) -> int:

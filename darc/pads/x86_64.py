@@ -271,6 +271,7 @@ def call_pad(
     site: Site[Instruction],
     site_data: int,
     sectors: Sequence[int],
+    *,
     stubs: Stubs,
     origin: int,
     landing: int | None = None,
@@ -433,7 +434,7 @@ def _ask_indirect(asm: _Assembler, site: Site[Instruction], site_data: int, stub
 
 
 def tail_pad(
-    site: Site[Instruction], site_data: int, sectors: Sequence[int], stubs: Stubs, origin: int
+    site: Site[Instruction], site_data: int, sectors: Sequence[int], *, stubs: Stubs, origin: int
 ) -> Pad:
     """The pad of a tail jump: the agent is told, the stack is not touched, not even the red zone,
     which a function that makes no calls may have in use up to here."""
@@ -505,6 +506,7 @@ def entry_pad(
     prologue: Prologue[Instruction],
     site_data: int,
     stubs: Stubs,
+    *,
     origin: int,
     lands: bool = False,
     sieve: Sieve | None = None,

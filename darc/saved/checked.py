@@ -22,7 +22,8 @@ class DamagedFileError(FormatError):
 
 
 def damaged(where: str, wanted: str) -> NoReturn:
-    """Refuses the file: what is at ``where`` is not as ``wanted``."""
+    """Refuses the file: what is at ``where`` is not as ``wanted``. Raises that, as a
+    :class:`DamagedFileError`."""
     raise DamagedFileError(
         f"is damaged: {where} is not {wanted}; save the session again with 'darc save'"
     )

@@ -80,7 +80,12 @@ def from_session(stored: Stored) -> SavedDescent:
 
 
 def read_file(file: Path) -> SavedDescent:
-    """The session in ``file``, as :func:`darc.saved.storage.read_file` has it, with its parts."""
+    """The session in ``file``, as :func:`darc.saved.storage.read_file` has it, with its parts.
+
+    Raises:
+        NotFoundError, UsageError, TargetError: as that does.
+        FormatError: it holds no session, a damaged one, or one of a later release.
+    """
     try:
         return from_session(storage.read_file(file))
     except DamagedFileError as error:

@@ -94,7 +94,11 @@ def read_file(file: Path) -> Trace:
 
 
 def read_lines(lines: Iterable[str], name: str) -> Trace:
-    """The same of lines, each with its end; ``name`` is what messages call them."""
+    """The same of lines, each with its end; ``name`` is what messages call them.
+
+    Raises:
+        FormatError: they are no text of perf script, or have no event with a stack.
+    """
     reader = _ScriptReader()
     try:
         events = list(reader.events(lines))

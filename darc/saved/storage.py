@@ -248,7 +248,7 @@ def read_file(file: Path) -> Stored:
     """The session in ``file``.
 
     Raises:
-        NotFoundError: there is no such file.
+        NotFoundError, UsageError: there is no such file; it is a folder or device.
         TargetError: the system refuses to read it.
         FormatError: it holds no session, a damaged one, or one of a later release.
     """

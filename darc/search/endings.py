@@ -102,7 +102,7 @@ def loop_or_own(
     return Ending(Cause.FUNCTION, maxcount, note=note)
 
 
-def _loop(node: Fnode, callee: Fnode, loop: Totals, maxcount: int, note: str | None) -> Ending:
+def _loop(node: Fnode, callee: Fnode, loop: Totals, *, maxcount: int, note: str | None) -> Ending:
     return Ending(
         Cause.LOOP,
         maxcount,

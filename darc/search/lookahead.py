@@ -27,7 +27,7 @@ the search, by about as much as they save it: timed three levels at a time, a lo
 
 
 def level_by_level(
-    profile: Profile, in_peak: int, seconds: float, decision_ops: int | None, probe_cost: int
+    profile: Profile, in_peak: int, seconds: float, *, decision_ops: int | None, probe_cost: int
 ) -> bool:
     """Whether to time one level at a time, as f0 is short and hot.
 

@@ -156,7 +156,7 @@ def _tail(row: FunctionProfile, seconds: float, least: int, least_share: float) 
     if sum(far.values()) < least:
         return None
     median = profile.scaled_cycles(middle)
-    tail = _of_calls(row, seconds, PeakRange(None, first, None), far, median)
+    tail = _of_calls(row, seconds, PeakRange(None, first, None), slow=far, fast_mean=median)
     return tail if tail.share >= _enough(tail.slow, profile, least_share) else None
 
 
@@ -180,7 +180,7 @@ def _rare(row: FunctionProfile, known: FunctionSet) -> Suspect | None:
             break
         if sum(slow.values()) < _BUDDING or profile.bins.get(number - 1, 0):
             continue
-        found = _of_calls(row, seconds, PeakRange(None, number, None), slow, median)
+        found = _of_calls(row, seconds, PeakRange(None, number, None), slow=slow, fast_mean=median)
         if found.share >= _LARGE and 2 * found.slow * found.slow_mean >= profile.total:
             return found
     return None
@@ -228,7 +228,7 @@ def _suspect(
     last_bin = None if is_last else peak.last_bin
     fast_mean = profile.scale * _mean(profile, _fast_peak(row, peak))
     range_ = PeakRange(peak.number, peak.first_bin, last_bin)
-    found = _of_calls(row, seconds, range_, slow, fast_mean)
+    found = _of_calls(row, seconds, range_, slow=slow, fast_mean=fast_mean)
     return found if found.share >= _enough(found.slow, profile, least_share) else None
 
 
@@ -240,6 +240,7 @@ def _of_calls(
     row: FunctionProfile,
     seconds: float,
     peak: PeakRange,
+    *,
     slow: Mapping[int, int],
     fast_mean: float,
 ) -> Suspect:
@@ -373,7 +374,7 @@ def _bulk(tail: Suspect) -> Suspect:
     for number in sorted(bins, reverse=True):
         slow[number] = bins[number]
         peak = PeakRange(None, number, None)
-        found = _of_calls(tail.row, tail.seconds, peak, slow, tail.fast_mean)
+        found = _of_calls(tail.row, tail.seconds, peak, slow=slow, fast_mean=tail.fast_mean)
         if found.slow >= LEAST_SLOW and found.delay >= _BULK * tail.delay:
             break
     return found

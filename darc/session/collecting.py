@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from darc.code.architecture import FunctionCode
-from darc.collectors.collector import Assignment, Collector, Remains, Way
+from darc.collectors.collector import Collector, CollectorBrief, Remains, Way
 from darc.collectors.ways import kind_for_the_rest, told_of_other, way_instead, ways_of
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import (
@@ -21,19 +21,19 @@ from darc.model.parameters import Probes
 
 
 class Collecting:
-    """Makes the collectors of one session for its ``assignment``. ``own`` is how to collect, where
+    """Makes the collectors of one session for its ``brief``. ``own`` is how to collect, where
     that is a way for its analysis alone: it takes the place of that of its kind. ``switches`` are
     watched for as long as one counts."""
 
-    def __init__(self, assignment: Assignment, own: Way | None, switches: SwitchWatch) -> None:
-        self._assignment = assignment
+    def __init__(self, brief: CollectorBrief, own: Way | None, switches: SwitchWatch) -> None:
+        self._brief = brief
         self._own = own
         self._switches = switches
         self.alive = True
         """Whether probes are in the program, or are to come. Any thread."""
         self.collector: Collector
         """Since :meth:`begin`."""
-        self.remains: Remains | None = assignment.remains
+        self.remains: Remains | None = brief.remains
         """What stays in the debuggee, for the next analysis of it."""
         self.instead: str | None = None
         """Why another way was taken than the one that ``auto`` tries first."""
@@ -56,7 +56,7 @@ class Collecting:
             raise
 
     def _begin(self, put_in: Callable[[Way], None]) -> None:
-        given = self._assignment
+        given = self._brief
         first, *others = ways_of(given.parameters.probes, self._own)
         if given.parameters.probes is not Probes.AUTO:
             put_in(first)
@@ -90,7 +90,7 @@ class Collecting:
     def _install(self, collector: Collector, code: FunctionCode) -> None:
         """It is for the user to choose another way where only f0 can take no probe."""
         try:
-            self._note(collector.install(code, self._assignment.parameters.profile_calls))
+            self._note(collector.install(code, self._brief.parameters.profile_calls))
         except EntryImpossibleError as error:
             raise UnsupportedError(f"{error}{self._told_of_other(collector)}") from error
         self._tell_reach(collector)
@@ -105,14 +105,14 @@ class Collecting:
         no other kind of probes."""
         if not collector.is_of_one:
             return ""
-        return told_of_other(collector.kind, self._assignment.debuggee)
+        return told_of_other(collector.kind, self._brief.debuggee)
 
     def _new(self, way: Way) -> Collector:
-        return way.new(replace(self._assignment, remains=self.remains))
+        return way.new(replace(self._brief, remains=self.remains))
 
     def _note(self, texts: list[str]) -> None:
         for text in texts:
-            self._assignment.note(text)
+            self._brief.note(text)
 
     def modules_changed(self) -> None:
         """The program has loaded or unloaded files.
@@ -127,7 +127,7 @@ class Collecting:
 
     def risk_of_fall_back(self) -> str | None:
         """Why none takes the place of the one that has counted."""
-        return self._for_the_rest().collector.risk_of_fall_back(self._assignment.debuggee)
+        return self._for_the_rest().collector.risk_of_fall_back(self._brief.debuggee)
 
     def fall_back(self, entry: int) -> None:
         """The next way takes the place of the one that has counted, for f0 at ``entry``.
@@ -139,7 +139,7 @@ class Collecting:
         before.remove()
         self._note(before.losses() + before.warnings())
         self.collector = self._new(self._for_the_rest())
-        self._note(self.collector.install(self._assignment.program.function(entry), 0))
+        self._note(self.collector.install(self._brief.program.function(entry), 0))
         self._tell_reach(self.collector)
 
     def _for_the_rest(self) -> Way:

@@ -82,7 +82,7 @@ class Pauses:
             self._ways_out.stop()
         else:
             self._switches.stands()
-            self._session.analysis.stopped()
+            self._session.analysis.stands()
             self._ways_out.unless_damaged(self._take_away, None)
 
     def _take_away(self) -> None:

@@ -12,11 +12,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 
-from darc.analyses.analysis import Analysis, FallsBack, Step, Subject
+from darc.analyses.analysis import Analysis, AnalysisBrief, FallsBack, Step
 from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.code.spelling import instead
-from darc.collectors.collector import Assignment, Collector, Remains
+from darc.collectors.collector import Collector, CollectorBrief, Remains
 from darc.debuggee.debuggee import Debuggee
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import (
@@ -31,8 +31,8 @@ from darc.model.status import EndedBy, Status
 from darc.saved.storage import Stored
 from darc.session.account import Account
 from darc.session.background import Background
+from darc.session.brief import Before, SessionBrief
 from darc.session.collecting import Collecting
-from darc.session.commission import Before, Commission
 from darc.session.deadline import Deadline
 from darc.session.figures import RunFigures
 from darc.session.message import Message
@@ -50,21 +50,21 @@ class Session:
         target: Target,
         debuggee: Debuggee,
         program: Program,
-        commission: Commission,
+        brief: SessionBrief,
         *,
         changed: Callable[[Message], None],
         before: Before | None = None,
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``commission`` is what the session is for. ``progress`` is told what is done at stops
+        """``brief`` is what the session is for. ``progress`` is told what is done at stops
         that may take long."""
         before = before or Before()
         self._target = target
         self.program = program
-        self.spec = commission.spec
-        self.parameters = commission.parameters
-        self._commission = commission
-        self.root = Fnode(program.names.function_at(commission.entry))
+        self.spec = brief.spec
+        self.parameters = brief.parameters
+        self._brief = brief
+        self.root = Fnode(program.names.function_at(brief.entry))
         self._pid = target.pid
         self.debuggee = debuggee
         self._figures = RunFigures(target, before.spent)
@@ -84,14 +84,14 @@ class Session:
         self._switches = SwitchWatch(debuggee.switches(), self.note)
         self.background = Background(self, debuggee, self._switches, target.turn)
         """What is done for it while the program runs."""
-        assignment = self._assignment(before.remains, progress)
-        self._collecting = Collecting(assignment, commission.way, self._switches)
+        collector_brief = self._collector_brief(before.remains, progress)
+        self._collecting = Collecting(collector_brief, brief.way, self._switches)
         self.ways_out = WaysOut(
             self,
             self._collecting,
             debuggee=debuggee,
             program=program,
-            commission=commission,
+            brief=brief,
             figures=self._figures,
             account=self.account,
             background=self.background,
@@ -114,9 +114,11 @@ class Session:
         self.analysis: Analysis
         """Since :meth:`install`."""
 
-    def _assignment(self, remains: Remains | None, progress: Callable[[str], None]) -> Assignment:
+    def _collector_brief(
+        self, remains: Remains | None, progress: Callable[[str], None]
+    ) -> CollectorBrief:
         """What its collectors are made for."""
-        return Assignment(
+        return CollectorBrief(
             target=self._target,
             program=self.program,
             debuggee=self.debuggee,
@@ -141,11 +143,11 @@ class Session:
             # Before f0's code is read.
             self._taken_out = self.debuggee.clean_up(self.program)
             self.notes.extend(self._taken_out)
-        code = self.program.function(self._commission.entry)
+        code = self.program.function(self._brief.entry)
         if not code.ranges:
             raise UnsupportedError(f"cannot read the code of {self.spec}")
         copies: list[str] = []
-        way, entry = self._commission.way, self._commission.entry
+        way, entry = self._brief.way, self._brief.entry
         if way is None or way.collector.is_of_one:
             copies = Lookup(self.program, self._target).private_copies(entry, live=True)
         if copies:
@@ -169,8 +171,8 @@ class Session:
 
     def _analyse(self, collector: Collector) -> None:
         """What it counts, from now on."""
-        self.analysis = self._commission.analysis(
-            Subject(
+        self.analysis = self._brief.analysis(
+            AnalysisBrief(
                 program=self.program,
                 collector=collector,
                 root=self.root,
@@ -248,12 +250,18 @@ class Session:
         return self._collecting.alive
 
     def beat(self) -> None:
-        """A sign of life to the probes, several times a second. Any thread."""
+        """A sign of life to the probes, several times a second, and what is to be looked after as
+        they are in. Any thread.
+
+        Raises:
+            TargetError: the program has written over what is counted with.
+        """
         if self.alive:
             self._switches.drain()
             if (why := self.collector.damage()) is not None:
                 raise TargetError(why)
             self.collector.summons.beat()
+            self.collector.summons.look_after()
 
     # ---------------------------------------------------------------- decisions
 
@@ -270,7 +278,7 @@ class Session:
         with self._figures.stop():
             self.background.stands()
             self._switches.stands()
-            self.analysis.stopped()
+            self.analysis.stands()
             try:
                 outcome = self.ways_out.unless_damaged(self._decide, Outcome.STOP)
             except DarcError as error:
@@ -342,7 +350,7 @@ class Session:
         why = self._collecting.risk_of_fall_back() or analysis.why_no_fall_back()
         if why is None:
             try:
-                self._collecting.fall_back(self._commission.entry)
+                self._collecting.fall_back(self._brief.entry)
                 return self._go(analysis.fall_back(self.collector))
             except DarcError as error:
                 why = str(error)

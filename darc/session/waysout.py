@@ -13,8 +13,8 @@ from darc.model.parameters import OnFinish
 from darc.model.status import EndedBy, Status
 from darc.session.account import Account
 from darc.session.background import Background
+from darc.session.brief import SessionBrief
 from darc.session.collecting import Collecting
-from darc.session.commission import Commission
 from darc.session.figures import RunFigures
 from darc.session.message import Message
 from darc.session.probing import Probing
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class WaysOut:
-    """Of a ``session`` in ``program``, for a ``commission``."""
+    """Of a ``session`` in ``program``, for a ``brief``."""
 
     def __init__(  # noqa: PLR0913 - as many things, and none of these belong together
         self,
@@ -33,7 +33,7 @@ class WaysOut:
         *,
         debuggee: Debuggee,
         program: Program,
-        commission: Commission,
+        brief: SessionBrief,
         figures: RunFigures,
         account: Account,
         background: Background,
@@ -44,7 +44,7 @@ class WaysOut:
         self._collecting = collecting
         self._debuggee = debuggee
         self._program = program
-        self._commission = commission
+        self._brief = brief
         self._figures = figures
         self._account = account
         self._background = background
@@ -70,7 +70,7 @@ class WaysOut:
         """The analysis has ended by itself."""
         self._end_figures()
         self.tell(Message.RESULT)
-        goes_on = self._commission.parameters.on_finish is OnFinish.CONTINUE
+        goes_on = self._brief.parameters.on_finish is OnFinish.CONTINUE
         self._collecting.finish()
         if goes_on:
             self._changed(Message.RESULT)
@@ -102,7 +102,7 @@ class WaysOut:
 
     def no_more(self, why: str) -> None:
         """f0 cannot be timed any more."""
-        self._account.notes.append(f"{self._commission.spec} is not timed any more: {why}")
+        self._account.notes.append(f"{self._brief.spec} is not timed any more: {why}")
         self.stop()
 
     def has_died(self) -> bool:
@@ -114,7 +114,7 @@ class WaysOut:
 
     def is_unloaded(self) -> bool:
         """Whether f0 is gone with the file that it was in. Of others the user is told."""
-        gone, entry = self._debuggee.unloaded(self._program), self._commission.entry
+        gone, entry = self._debuggee.unloaded(self._program), self._brief.entry
         for one in gone:
             told = f"{one.name} was unloaded: its functions are not timed any more"
             self._account.notes.append(told)  # that shows each once

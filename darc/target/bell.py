@@ -8,7 +8,7 @@ from collections.abc import Callable
 from darc.target.outcome import Outcome, carry_out
 
 
-def answer(
+def reply(
     handler: Callable[[], Outcome] | None,
     *,
     follow_up: Callable[[], Outcome],

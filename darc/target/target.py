@@ -128,8 +128,11 @@ class Journal:
     def unmapped(self, place: range) -> None:
         """They were. Raises TargetError: it cannot be noted."""
 
-    def stands(self, *, stopped: bool) -> None:
-        """The program is stopped for darc or for the user, or is about to go on."""
+    def stands(self) -> None:
+        """The program has stopped, for darc or for the user."""
+
+    def goes_on(self) -> None:
+        """It is about to go on."""
 
     def close(self, is_in: Callable[[Place], bool]) -> None:
         """The analysis is over; ``is_in`` tells whether darc's bytes are still there."""
@@ -224,7 +227,8 @@ class Target(ABC):
     @property
     @abstractmethod
     def executable(self) -> str | None:
-        """Path of the program's file, also before it runs."""
+        """Path of the program's file, also before it runs. Raises TargetError: the debugger does
+        not tell it yet."""
 
     @property
     @any_thread

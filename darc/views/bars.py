@@ -52,7 +52,7 @@ class _Scale:
 
 
 def draw(
-    title: str, profile: Profile, peaks: Sequence[Peak], peak: PeakRange | None, width: int
+    title: str, profile: Profile, peaks: Sequence[Peak], *, peak: PeakRange | None, width: int
 ) -> list[Text]:
     """The lines of the drawing, at most ``width`` wide; none for an empty profile."""
     counts = {number: count for number, count in profile.bins.items() if count}

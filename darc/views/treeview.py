@@ -64,6 +64,7 @@ def draw_tree(
     root: Fnode,
     width: int,
     verbose: bool,
+    *,
     latency: Callable[[float], str],
     show: Show = name,
 ) -> Iterator[Text]:

@@ -62,6 +62,7 @@ def draw_waits(
     waits: Waits,
     against: Waits | None,
     f0: str,
+    *,
     latency: Callable[[float], str],
     show: Callable[[str], str] = name,
 ) -> Iterator[Text]:
@@ -110,6 +111,7 @@ def _holder_lines(
     holder: Holder,
     kind: ObjectKind,
     whole: int,
+    *,
     guides: str,
     is_last: bool,
     show: Callable[[str], str],

@@ -155,6 +155,7 @@ def _answer_lines(
     number: int,
     one: Answer,
     show: Show,
+    *,
     note: Show,
     path_text: Callable[[RootCausePath, Show], str],
 ) -> Iterator[Text]:

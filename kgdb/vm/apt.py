@@ -40,7 +40,7 @@ class Lists:
         return found[1].strip() if found else None
 
     def refresh(self) -> None:
-        """Fetches lists into the cache and uses them from now on."""
+        """Fetches lists into the cache and uses them from now on. Raises VmError: apt cannot."""
         if self._options:
             return
         cache.say("fetching the package lists")
@@ -66,7 +66,8 @@ class Lists:
             raise VmError(f"no package lists: {_last_error(done.stderr)}")
 
     def download(self, packages: Iterable[str], folder: Path) -> None:
-        """Fetches ``packages`` (name or name=version) into ``folder``."""
+        """Fetches ``packages`` (name or name=version) into ``folder``. Raises AptError: apt cannot,
+        maybe as its lists are old."""
         command = ["apt-get", "download", "-o", "APT::Sandbox::User=", *packages]
         loud = sys.stderr.isatty()
         done = self._run(
@@ -114,7 +115,8 @@ def with_fresh_lists(
 def unpack(package: Path, wanted: Callable[[str], Path | None]) -> int:
     """Takes files out of a package: ``wanted`` maps a path in it to where it is to go, or None.
 
-    Links are not followed. Returns how many files were written.
+    Links are not followed. Returns how many files were written. Raises VmError: the package is
+    damaged.
     """
     written = 0
     process = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE)

@@ -57,7 +57,11 @@ _UNUSED = (
 
 
 def built() -> Path:
-    """The folder of the kernel, built now where the cache has none."""
+    """The folder of the kernel, built now where the cache has none.
+
+    Raises:
+        VmError: it cannot be built, or what that needs is not installed.
+    """
     made = sorted(
         (cache.root() / "kernels").glob(f"kgdb-*-{_key()}"), key=lambda p: p.stat().st_mtime
     )

@@ -300,7 +300,8 @@ def _command(setup: Setup, folder: Path, disks: Sequence[Path]) -> list[str]:
 
 
 def runtime() -> Path:
-    """Where the machines' folders are; only its owner can look into it."""
+    """Where the machines' folders are; only its owner can look into it. Raises VmError: it cannot
+    be made, or others can."""
     base = os.environ.get("XDG_RUNTIME_DIR", "")
     if base.startswith("/") and Path(base).is_dir():
         folder = Path(base) / "darc"

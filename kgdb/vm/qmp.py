@@ -13,7 +13,8 @@ _TIMEOUT_SECONDS = 60
 
 
 def execute(monitor: Path, command: str, **arguments: object) -> object:
-    """What QEMU answers to a command on the socket ``monitor``; VmError when it refuses."""
+    """What QEMU answers to a command on the socket ``monitor``. Raises VmError: it refuses, or does
+    not answer."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_TIMEOUT_SECONDS)

@@ -40,7 +40,7 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Workload:
-    """The workload of that name; VmError when there is none."""
+    """The workload of that name. Raises VmError: there is none."""
     source = SOURCES / f"{name}.c"
     if name not in names():
         known = ", ".join(names()) or "none here: they are in darc's source tree"

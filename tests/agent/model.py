@@ -330,12 +330,12 @@ class Model:
             self._account(op, node, max(1, end - start - (call.overhead - overhead)))
             self._write_down(op, node, start=start - overhead, end=end, cost=call.overhead)
 
-    def _write_down(self, op: Op, node: int, start: int, end: int, cost: int) -> None:
+    def _write_down(self, op: Op, node: int, start: int, *, end: int, cost: int) -> None:
         least = self.setting.least_span
         if least is not None and max(1, end - start - cost) >= least:
             op.spans.append((start, end, cost, node))
 
-    def _keep(self, op: Op, call: Call, end: int, latency: int, is_voted: bool) -> None:
+    def _keep(self, op: Op, call: Call, end: int, *, latency: int, is_voted: bool) -> None:
         low, high = self.setting.fast
         is_fast = low <= latency < high and not op.is_spoiled
         if self.setting.least_span is None or not (is_voted or is_fast):
@@ -403,7 +403,7 @@ class Model:
             frame.function = event.a
         else:
             frame = Frame(event.a, event.b)
-            self._enter(thread, caller, frame, transfer, end)
+            self._enter(thread, caller, frame, transfer=transfer, end=end)
             thread.frames.append(frame)
         if event.a == 0:
             thread.arrivals += 1
@@ -476,7 +476,7 @@ class Model:
         return True
 
     def _enter(
-        self, thread: Thread, caller: Frame, frame: Frame, transfer: Transfer, end: int
+        self, thread: Thread, caller: Frame, frame: Frame, *, transfer: Transfer, end: int
     ) -> None:
         parent = self._parent(thread, caller)
         if parent is None or frame.function > ROOT:
@@ -505,7 +505,7 @@ class Model:
         frame.call = Call(node, start, frame.slot, op.number, is_indirect=is_indirect)
         op.chain.append(frame.call)
 
-    def _tail(self, thread: Thread, frame: Frame, callee: int, begin: int, end: int) -> None:
+    def _tail(self, thread: Thread, frame: Frame, callee: int, *, begin: int, end: int) -> None:
         call = self._parent(thread, frame)
         if call is None or call.node is None:
             return
@@ -603,7 +603,7 @@ class Model:
             is_voted = is_voted and not self.bell and not op.is_spoiled
             if is_voted:
                 self._vote_all(context, op, latency)
-            self._keep(op, call, end, latency, is_voted=is_voted)
+            self._keep(op, call, end, latency=latency, is_voted=is_voted)
             if not is_voted:
                 return
         context.unreported += 1

@@ -176,7 +176,7 @@ def test_an_op_at_the_edge_of_its_peak(world: World, work: int, calls: int) -> N
     ],
 )
 def test_no_more_is_taken_out_for_probes_than_leaves_the_fastest_call(
-    world: World, work: int, calls: int, least_op: int, latency: int
+    world: World, work: int, calls: int, *, least_op: int, latency: int
 ) -> None:
     """What pads cost was measured at another time, and they may cost less now."""
     setting = Setting((_NESTED,), analyse=True, full_cost=40, least_op=least_op)

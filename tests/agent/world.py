@@ -298,7 +298,7 @@ class World:
             first = decode(memory.read(entry, 16), entry)[0]
             prologue = Prologue(entry, (first,), first.len, memory.read(entry, first.len))
             data, lands = tables.sites.address(number), function == 0
-            origin, pad = place(functools.partial(_entry, prologue, data, self._stubs, lands))
+            origin, pad = place(functools.partial(_entry, prologue, data, self._stubs, lands=lands))
             row: SiteValues = {"kind": kinds.F0}
             if lands:
                 assert pad.body is not None
@@ -342,14 +342,18 @@ class World:
                 if is_tail:
                     if instruction.len < 5:
                         raise RuntimeError("a short tail jump")
-                    origin, _ = place(functools.partial(_tail, site, data, sectors, self._stubs))
+                    origin, _ = place(
+                        functools.partial(_tail, site, data, sectors, stubs=self._stubs)
+                    )
                     patch = pads.patch_tail(site, origin)
                 else:
                     assert site.back == self._symbols[back_name]
                     cell = self._landings.claim(site.back)
                     pad_back = self._landings.returns_to(cell)
                     origin, pad = place(
-                        functools.partial(_call, site, data, sectors, self._stubs, pad_back)
+                        functools.partial(
+                            _call, site, data, sectors, stubs=self._stubs, back=pad_back
+                        )
                     )
                     assert pad.back is not None
                     far = origin + pad.cells.get("target", 0)
@@ -505,7 +509,7 @@ class _Running:
             tail_inner=setting.tail_inner,
             loops=int(setting.by_longest),
             bell_signal=setting.signal,
-            heartbeat=0,
+            last_beat=0,
             fresh=1 << 62,
             process=os.getpid(),
             only_thread=only,
@@ -553,7 +557,7 @@ class _Running:
             self._forget()
             tables.set(round=tables.round + 1, seen=0, bell=0)
         elif what == DEAD:
-            tables.set(heartbeat=0, fresh=0, debugger=0, patience=0, wake=0)
+            tables.set(last_beat=0, fresh=0, debugger=0, patience=0, wake=0)
         elif what == LEAVE:
             self._leave()
 
@@ -622,16 +626,16 @@ def _counted(words: Sequence[int], at: int, contexts: int, nodes: int) -> list[C
     return found
 
 
-def _entry(prologue: Prologue, data: int, stubs: pads.Stubs, lands: bool, at: int) -> pads.Pad:
+def _entry(prologue: Prologue, data: int, stubs: pads.Stubs, at: int, *, lands: bool) -> pads.Pad:
     return pads.entry_pad(prologue, data, stubs=stubs, origin=at, lands=lands)
 
 
-def _tail(site: Site, data: int, sectors: Sequence[int], stubs: pads.Stubs, at: int) -> pads.Pad:
+def _tail(site: Site, data: int, sectors: Sequence[int], at: int, *, stubs: pads.Stubs) -> pads.Pad:
     return pads.tail_pad(site, data, sectors=sectors, stubs=stubs, origin=at)
 
 
 def _call(
-    site: Site, data: int, sectors: Sequence[int], stubs: pads.Stubs, back: int, at: int
+    site: Site, data: int, sectors: Sequence[int], at: int, *, stubs: pads.Stubs, back: int
 ) -> pads.Pad:
     return pads.call_pad(
         site, site_data=data, sectors=sectors, stubs=stubs, origin=at, landing=back

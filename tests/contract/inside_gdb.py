@@ -15,6 +15,7 @@ import gdb  # noqa: E402
 
 import darc_gdb.target  # noqa: E402
 from darc.target.outcome import Outcome  # noqa: E402
+from darc_gdb.callbacks import GdbCallbacks  # noqa: E402
 from darc_gdb.target import GdbTarget  # noqa: E402
 from tests.contract.checks import CHECKS  # noqa: E402
 from tests.contract.world import World  # noqa: E402
@@ -26,7 +27,7 @@ class GdbWorld(World):
     def __init__(self) -> None:
         self._shown = Path("shown.txt")
         target = self.target = darc_gdb.target.TARGET = GdbTarget()
-        target.callbacks.failed = self._failed
+        target.inferiors.serve(GdbCallbacks(failed=self._failed))
         self.failures: list[Exception] = []
         target.announce()
         for registry, handler in target.handlers.all():

@@ -17,7 +17,8 @@ import lldb  # noqa: E402
 
 import darc_lldb.stophook  # noqa: E402
 from darc.app.app import App  # noqa: E402
-from darc_lldb.registry import REGISTRY, Registered  # noqa: E402
+from darc_lldb.callbacks import LldbCallbacks  # noqa: E402
+from darc_lldb.debuggers import DEBUGGERS, InDebugger  # noqa: E402
 from darc_lldb.target import LldbTarget  # noqa: E402
 from tests.contract.checks import CHECKS  # noqa: E402
 from tests.contract.world import World  # noqa: E402
@@ -32,8 +33,10 @@ class LldbWorld(World):
         self._debugger = debugger
         debugger.SetAsync(False)
         self.target = LldbTarget(debugger)
-        REGISTRY[debugger.GetID()] = Registered(self.target, cast(App, None))  # no command is given
-        self.target.inferior.callbacks.failed = self._failed
+        DEBUGGERS[debugger.GetID()] = InDebugger(
+            self.target, cast(App, None)
+        )  # no command is given
+        self.target.inferior.serve(lambda: False, LldbCallbacks(failed=self._failed))
         self.failures: list[Exception] = []
         self._execute("target stop-hook add -P darc_lldb.stophook.StopHook")
         self.target.prepare()

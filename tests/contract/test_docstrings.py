@@ -1,12 +1,15 @@
 """Each public method says what it means, in its class or in one that this one derives from.
 
-Modules, classes and functions are looked at by ruff, which knows nothing of bases.
+Modules, classes and functions are looked at by ruff, which knows nothing of bases. What a public
+function raises by itself, its docstring names.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import builtins
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,3 +101,143 @@ def test_what_is_untold() -> None:
     assert found("class One:\n  def _own(self): ...") == []
     assert found("class One:\n  def told(self): ...") == ["b.py:2 One.told"]
     assert found("class One(Base[int]):\n  def more(self): ...") == ["b.py:2 One.more"]
+
+
+RAISED = ("DarcError", "NotNowError", "OSError", "ValueError")
+"""What leaves a function for its caller, with what derives from these: ``darc/model/errors.py``."""
+
+
+class Errors(NamedTuple):
+    """The classes of errors that there are."""
+
+    known: Known
+    makers: dict[str, str]
+    """Functions that return an error, and its class: what ``raise no_walk()`` raises."""
+
+    def above(self, name: str) -> list[str]:
+        """The class and what it derives from, but for what says nothing of it."""
+        builtin = getattr(builtins, name, None)
+        if isinstance(builtin, type):
+            return [one.__name__ for one in builtin.__mro__[:-1]]
+        bases = (base for one in self.known.get(name, ()) for base in one.bases if base != name)
+        return [name, *(above for base in bases for above in self.above(base))]
+
+    def raised(self, node: ast.Raise) -> str:
+        """The class of what a line raises, where it is one that callers are told of; or nothing."""
+        what = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        name = ast.unparse(what).rpartition(".")[2] if what is not None else ""
+        name = self.makers.get(name, name) if isinstance(node.exc, ast.Call) else name
+        return name if set(RAISED) & set(self.above(name)) else ""
+
+
+def errors_in(files: dict[str, str]) -> Errors:
+    returned = {
+        node.name: ast.unparse(node.returns).strip("'").rpartition(".")[2]
+        for text in files.values()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef) and node.returns is not None
+    }
+    makers = {name: of for name, of in returned.items() if of.endswith("Error")}
+    return Errors(known_classes(files), makers)
+
+
+def raises(nodes: Iterable[ast.AST], errors: Errors, caught: frozenset[str]) -> Iterator[str]:
+    """The errors that leave these lines; not those of functions in them, which are called later."""
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            continue
+        if isinstance(node, ast.Raise):
+            name = errors.raised(node)
+            if name and not caught & set(errors.above(name)):
+                yield name
+        if isinstance(node, ast.Try):
+            types = filter(None, (one.type for one in node.handlers))
+            names = (one.elts if isinstance(one, ast.Tuple) else [one] for one in types)
+            own = {ast.unparse(one).rpartition(".")[2] for some in names for one in some}
+            yield from raises(node.body, errors, caught | own)
+            yield from raises([*node.handlers, *node.orelse, *node.finalbody], errors, caught)
+        else:
+            yield from raises(ast.iter_child_nodes(node), errors, caught)
+
+
+def docstrings(name: str, method: str, known: Known) -> Iterator[str]:
+    """What is said of a method by the class of this name, and by those that it derives from."""
+    for one in known.get(name, ()):
+        yield from (ast.get_docstring(m) or "" for m in methods(one) if m.name == method)
+        for base in one.bases:
+            if base != name:
+                yield from docstrings(base, method, known)
+
+
+def public(files: dict[str, str], known: Known) -> Iterator[tuple[str, ast.FunctionDef, str]]:
+    """Public functions, and methods of public classes: where each is, and what is said of it."""
+    for place, text in files.items():
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                yield f"{place}:{node.lineno} {node.name}", node, ast.get_docstring(node) or ""
+    for one in (one for alike in known.values() for one in alike):
+        for method in methods(one):
+            if not one.node.name.startswith("_") and not method.name.startswith("_"):
+                said = " ".join(docstrings(one.node.name, method.name, known))
+                yield f"{one.place}:{method.lineno} {one.node.name}.{method.name}", method, said
+
+
+def unsaid(files: dict[str, str]) -> list[str]:
+    """Public functions whose docstrings do not name an error that they raise, or one above it."""
+    errors = errors_in(files)
+    return [
+        f"{place} raises {name}"
+        for place, function, said in public(files, errors.known)
+        for name in sorted(set(raises(function.body, errors, frozenset())))
+        if not re.search("[Rr]aises", said)
+        or not set(errors.above(name)) & set(re.findall(r"\w+Error", said))
+    ]
+
+
+def test_what_is_raised_is_told_of() -> None:
+    files = [file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))]
+    wrong = unsaid({str(file.relative_to(ROOT)): file.read_text() for file in files})
+    assert not wrong, "the docstring does not say so ('Raises'):\n" + "\n".join(wrong)
+
+
+_ERRORS = """
+class DarcError(Exception): ...
+class UsageError(DarcError): ...
+def no_word() -> UsageError: ...
+class Base:
+    def told(self):
+        "Raises :class:`UsageError`."
+"""
+
+
+def test_what_of_errors_is_unsaid() -> None:
+    def found(text: str) -> list[str]:
+        return unsaid({"a.py": _ERRORS, "b.py": text})
+
+    assert found("def f():\n  raise errors.UsageError('no')") == ["b.py:1 f raises UsageError"]
+    assert found("def f():\n  raise no_word()") == ["b.py:1 f raises UsageError"]
+    assert found("def f():\n  'Raises OSError.'\n  raise UsageError") == [
+        "b.py:1 f raises UsageError"
+    ]
+    assert found("def f():\n  'Raises OSError.'\n  raise FileNotFoundError") == []
+    assert found("def f():\n  'Raises DarcError.'\n  raise UsageError") == []
+    assert found("def _f():\n  raise UsageError") == []
+    assert found("class B(Base):\n  def told(self):\n    raise UsageError") == []
+    assert found("class B(Base):\n  def own(self):\n    raise UsageError") == [
+        "b.py:2 B.own raises UsageError"
+    ]
+    assert found("def f():\n  raise KeyError") == []
+
+
+def test_errors_that_stay_within() -> None:
+    def found(lines: str) -> list[str]:
+        indented = "".join(f"  {line}\n" for line in lines.splitlines())
+        return unsaid({"a.py": _ERRORS, "b.py": f"def f():\n{indented}"})
+
+    assert found("def g():\n  raise UsageError\nreturn g") == []
+    assert found("try:\n  raise UsageError\nexcept DarcError: ...") == []
+    assert found("try:\n  raise UsageError\nexcept (KeyError, UsageError): ...") == []
+    assert found("try:\n  raise DarcError\nexcept UsageError: ...") == ["b.py:1 f raises DarcError"]
+    assert found("try:\n  g()\nexcept UsageError:\n  raise DarcError") == [
+        "b.py:1 f raises DarcError"
+    ]

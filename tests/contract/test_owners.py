@@ -19,14 +19,6 @@ MAY = {
         "darc_gdb/",
         {"commands", "condition", "enabled"},
     ),
-    "who is called by gdb's target: set once, by those who are called": (
-        "darc_gdb/hooks.py",
-        {
-            *("before_stop", "failed", "follow_up", "goes_on", "hears_stops_first"),
-            *("hears_stops_last", "is_to_leave", "on_user_stop", "stand_by", "undisturbed"),
-            "went_on",
-        },
-    ),
     "the one of this gdb, which its breakpoints' commands find": (
         "darc_gdb/commands.py",
         {"TARGET"},

@@ -6,6 +6,7 @@ Those that are larger than most have ceilings of their own, which are lowered as
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +82,7 @@ LARGER_FUNCTIONS = {
     },
     "a patch, with what must hold before it is made": {
         "darc/pads/padmaker.py PadMaker.entry": Size(45),
+        "darc/pads/x86_64.py entry_pad": Size(36),
         "darc/pads/padmaker.py PadMaker.site": Size(45),
     },
     "makes what its object consists of, each part with those before": {
@@ -106,7 +108,7 @@ LARGER_FUNCTIONS = {
         "darc/code/x86_64.py read_function": Size(35, statements=35),
         "darc/code/x86_64_copies.py Copies._lead_to_slot": Size(35, statements=30),
         "darc/debuggee/journal.py parse": Size(45, statements=40),
-        "darc/debuggee/leftbehind.py give_back_noted": Size(40),
+        "darc/debuggee/leftbehind.py give_back_noted": Size(41),
         "darc/search/verdict.py Evidence._verdict": Size(45, statements=40),
     },
     "the lines of one view, from the top down": {
@@ -194,6 +196,27 @@ def test_nothing_grows_unseen() -> None:
     assert not wrong, "divide it, by what it is for:\n" + "\n".join(wrong)
 
 
+_C_FUNCTION = re.compile(r"^([A-Za-z_][^;{}=#]*\))\s*\{\n.*?^\}", re.M | re.S)
+
+
+def too_long(file: Path, text: str) -> Iterator[str]:
+    """Functions of C have as many lines as others, from what they return to their last brace."""
+    for found in _C_FUNCTION.finditer(text):
+        lines = found[0].count("\n") + 1
+        if lines > FUNCTION.lines:
+            name = next(one for one in re.findall(r"(\w+)\(", found[1]) if one != "__attribute__")
+            line = text.count("\n", 0, found.start()) + 1
+            yield f"{file}:{line} {name} has {lines} lines, above {FUNCTION.lines}"
+
+
+def test_functions_of_c_are_as_short() -> None:
+    files = [
+        file for package in sorted(INSTALLED) for file in sorted((ROOT / package).rglob("*.[ch]"))
+    ]
+    wrong = [line for file in files for line in too_long(file.relative_to(ROOT), file.read_text())]
+    assert not wrong, "divide it, by what it is for:\n" + "\n".join(wrong)
+
+
 def test_a_ceiling_of_its_own_is_needed() -> None:
     found = {
         name: (size, usual) for file in FILES for name, _, size, usual in sizes(file, parsed(file))
@@ -244,3 +267,20 @@ def test_what_has_grown_is_told(text: str, told: str) -> None:
 def test_what_a_function_says_of_itself_is_no_part_of_its_size() -> None:
     text = 'def f():\n    """' + "Words.\n" * 40 + '    """\n    return 0\n'
     assert not list(too_large(Path("darc/x.py"), ast.parse(text)))
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        ("int f(int x)\n{", "f"),
+        ("int f(int x) {", "f"),
+        ("static __attribute__((noinline, cold)) u64 f(struct a *a,\n    u64 b)\n{", "f"),
+    ],
+)
+def test_what_of_c_has_grown_is_told(head: str, name: str) -> None:
+    def text(lines: int) -> str:
+        return f"struct s {{\n    u64 a;\n}};\n\n{head}\n" + "    x();\n" * lines + "}\n"
+
+    most = FUNCTION.lines - head.count("\n") - 2
+    assert not list(too_long(Path("x.c"), text(most)))
+    assert list(too_long(Path("x.c"), text(most + 1))) == [f"x.c:5 {name} has 36 lines, above 35"]

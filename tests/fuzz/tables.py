@@ -101,11 +101,14 @@ def trial(chance: random.Random) -> None:
         tables.sites.patched,
         lambda: tables.sites.learned(1),
         lambda: tables.sites.overflow(1),
-        lambda: tables.set(heartbeat=tables.heartbeat + 1),
+        lambda: tables.set(last_beat=tables.last_beat + 1),
         lambda: tables.reset(1),
         lambda: restore_stacks(program, tables, lambda word: word // 3 or None),
         lambda: clean_up(
-            program, tables, lambda address: address % 3 == 0, lambda word: word // 3 or None
+            program,
+            tables,
+            lambda address: address % 3 == 0,
+            own_back=lambda word: word // 3 or None,
         ),
         lambda: layout_in(blob, BASE, _control(memory, blob), memory.read),
         lambda: tables.mappings,

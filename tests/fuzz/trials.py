@@ -32,7 +32,7 @@ class Result:
     seconds: float = 0.0
 
 
-def run(name: str, trial: Trial, count: int, seed: int, first: int = 0) -> Result:
+def run(name: str, trial: Trial, count: int, *, seed: int, first: int = 0) -> Result:
     """Inputs ``first`` and on of the fuzzer called ``name``."""
     result = Result(name)
     begin = time.monotonic()

@@ -13,6 +13,7 @@ def plain(
     folder: Path,
     commands: list[str],
     variables: Mapping[str, str],
+    *,
     load: Path | None = None,
     before: str = "",
 ) -> Done:

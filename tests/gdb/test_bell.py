@@ -37,7 +37,7 @@ Monitor._run = lambda self: None
 
 IMPATIENT = """
 from darc.debuggee import process_pads
-process_pads._PATIENCE_SECONDS = 0.05
+process_pads._SIGN_SECONDS = 0.05
 """
 """The pads look for the debugger much sooner."""
 

@@ -13,7 +13,7 @@ from fixtures.build import build
 from tests.debugger import EXIT, IN_LLDB_AT_NIGHT, Done, attempt, debug, mark, server, undisturbed
 
 WORDS = {
-    "a beat that cannot be counted on": ("heartbeat", (1 << 64) - 1),
+    "a beat that cannot be counted on": ("last_beat", (1 << 64) - 1),
     "an epoch that cannot be counted on": ("epoch", (1 << 64) - 1),
     "no version": ("version", 0),
     "a bell that nobody rings": ("bell", 77),

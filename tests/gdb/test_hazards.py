@@ -132,7 +132,7 @@ OTHERS = re.compile(r"other targets of (dispatch|forward)\+0x[0-9a-f]+")
     ],
 )
 def test_few_of_very_many_targets_are_slow_and_seldom(
-    mode: str, caller: str, every: int, ops: str, tmp_path: Path
+    mode: str, caller: str, every: int, *, ops: str, tmp_path: Path
 ) -> None:
     """Whatever is named is one of them, or said to be one of those that could not be told apart: no
     time of theirs is that of who calls them. Of a few some are named."""

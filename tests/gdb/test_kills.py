@@ -452,7 +452,7 @@ def test_the_next_darc_lets_a_child_go_on(*, known: bool, tmp_path: Path) -> Non
         if known:
             noted = ProcessJournal(running.pid, required=True)
             noted.open()
-            noted.stands(stopped=False)
+            noted.goes_on()
         command = [sys.executable, "-m", "tests.abandons", str(running.pid)]
         killed = subprocess.run(command, cwd=ROOT, check=False, timeout=WATCHDOG_SECONDS)
         assert killed.returncode == -signal.SIGKILL

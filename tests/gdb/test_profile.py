@@ -304,7 +304,7 @@ def test_pads_of_many_are_made_while_the_program_runs(tmp_path: Path) -> None:
 def test_pads_that_take_too_long_are_left_out(tmp_path: Path) -> None:
     """And not made at one long stop: what there is by then is timed, for the whole time."""
     commands = [
-        "python from darc.analyses import setmaking; setmaking._PATIENCE = 0.0",
+        "python from darc.analyses import setmaking; setmaking._MAKING_SECONDS = 0.0",
         "break main",
         "run",
         "darc profile libc.so.6!*st* /./ --time 1s",

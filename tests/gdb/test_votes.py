@@ -35,7 +35,7 @@ def decided(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
     ],
 )
 def test_votes_of_many_threads(
-    threads: int, ops: int, start_ops: int, by_hand: bool, tmp_path: Path
+    threads: int, ops: int, start_ops: int, *, by_hand: bool, tmp_path: Path
 ) -> None:
     """What a thread had not told of the profile's calls is no vote; nor is a vote that a stop cut
     short."""

@@ -390,7 +390,7 @@ STORE = ("main", "serve_request", "store_page")
     ],
 )
 def test_what_the_paper_has_found(
-    tmp_path: Path, args: tuple[str, ...], threshold: int, wanted: set[str], unwanted: set[str]
+    tmp_path: Path, args: tuple[str, ...], threshold: int, *, wanted: set[str], unwanted: set[str]
 ) -> None:
     """CrossWalk 5: files that are removed and made anew (which ended in ``open``, below which they
     are made; what takes longer is the file system's affair), and a queue that is too short; no

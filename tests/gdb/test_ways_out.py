@@ -87,7 +87,7 @@ FOLLOW = [
 
 @pytest.mark.parametrize(("what", "mode", "detach"), FOLLOW)
 def test_gdb_follows_a_fork(
-    what: str, mode: str, detach: str, program: Path, tmp_path: Path
+    what: str, mode: str, detach: str, *, program: Path, tmp_path: Path
 ) -> None:
     """Whichever it follows, and whether it keeps the other: both do what they would, and whoever is
     in gdb's hands has its own code."""

@@ -222,7 +222,7 @@ def test_releases_from_one_place_are_added_up(tmp_path: Path) -> None:
 
 
 def contended(
-    folder: Path, way: str, threads: int, f0: str, calls: int
+    folder: Path, way: str, threads: int, *, f0: str, calls: int
 ) -> tuple[debugger.Done, dict[str, Any], list[dict[str, Any]]]:
     """With what darc tells of the in-peak calls, and its ops."""
     commands = [f"source {INSIDE}", f"darc start {f0} --peak >1ms", "run"]
@@ -304,7 +304,7 @@ def test_who_gives_up_was_released_by_nobody(way: str, tmp_path: Path) -> None:
     ],
 )
 def test_another_process_is_named_with_its_path(
-    way: str, kind: str, role: str, by: str, shown: str, tmp_path: Path
+    way: str, kind: str, role: str, *, by: str, shown: str, tmp_path: Path
 ) -> None:
     """It was made by fork, so that its code is the program's."""
     done, told = told_of(tmp_path, way, 1200)

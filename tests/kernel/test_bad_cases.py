@@ -187,7 +187,7 @@ def with_module(shared: Machine) -> Iterator[Machine]:
     ],
 )
 def test_a_module_that_is_removed_while_its_function_is_timed(
-    with_module: Machine, tmp_path: Path, start: str, spec: str, then: str
+    with_module: Machine, tmp_path: Path, start: str, *, spec: str, then: str
 ) -> None:
     """The user is told, at a stop or when the time is up; and the kernel gets its module back, and
     an analysis there, as well."""

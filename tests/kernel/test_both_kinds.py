@@ -28,7 +28,7 @@ def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
 
 
 def assert_finds_the_sleep(
-    machine: Machine, folder: Path, start: str, probes: str, symbols: Path | None = None
+    machine: Machine, folder: Path, start: str, *, probes: str, symbols: Path | None = None
 ) -> str:
     """What gdb has said meanwhile."""
     file = folder / "report.json"
@@ -52,7 +52,7 @@ def assert_finds_the_sleep(
 @pytest.mark.parametrize("probes", ["pad", "breakpoint"])
 def test_where_a_task_sleeps(machine: Machine, tmp_path: Path, probes: str) -> None:
     start = f"{START} --probes {probes}"
-    said = assert_finds_the_sleep(machine, tmp_path, start, probes)
+    said = assert_finds_the_sleep(machine, tmp_path, start, probes=probes)
     assert ("hrtimer_nanosleep is timed by breakpoints: each" in said) == (probes == "breakpoint")
 
 

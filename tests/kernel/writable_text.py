@@ -24,7 +24,7 @@ def _writable() -> int:
     at, end = _address("_stext"), _address("_etext")
     pointers, direct_map, found = _address("level3_kernel_pgt"), _direct_map(), 0
     while at < end:
-        page = leaf(_read, pointers, direct_map, at)
+        page = leaf(_read, pointers, direct_map, address=at)
         assert page is not None
         found += bool(page.entry & WRITABLE)
         at = (at // page.size + 1) * page.size

@@ -1,6 +1,6 @@
 /* Loaded into a debugger (LD_PRELOAD): counts what it does to the program that it traces, and kills it
  * before or after the n-th. What counts: registers and memory written, continuing, stopping, attaching,
- * detaching; by the debugger's main thread, as the heartbeat is another's.
+ * detaching; by the debugger's main thread, as signs of life are given by another.
  *
  * The orders are in a file that the environment's KILLER names. */
 #include <dlfcn.h>

@@ -15,7 +15,7 @@ from tests.kills.trial import KINDS, SAID_NOTHING, Cell, Kill, Killer
 
 
 def plan(
-    count: int, seed: int, programs: Sequence[str], debuggers: Sequence[str], bare: int
+    count: int, seed: int, programs: Sequence[str], *, debuggers: Sequence[str], bare: int
 ) -> list[list[Cell]]:
     """The kills of each program, in the order in which they are tried: ``count`` with darc, spread
     evenly over all cells, and one of the bare debugger for each ``bare`` of them."""

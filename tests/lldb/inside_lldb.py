@@ -42,7 +42,6 @@ def altered_code(process: lldb.SBProcess) -> tuple[int, list[str]]:
 def tell_code(
     debugger: lldb.SBDebugger,
     argument: str,
-    context: lldb.SBExecutionContext,
     result: lldb.SBCommandReturnObject,
     namespace: dict[str, object],
 ) -> None:
@@ -57,7 +56,6 @@ class Watch:
 def watch_code(
     debugger: lldb.SBDebugger,
     argument: str,
-    context: lldb.SBExecutionContext,
     result: lldb.SBCommandReturnObject,
     namespace: dict[str, object],
 ) -> None:
@@ -85,7 +83,6 @@ def look_at_code(
 def tell_watched(
     debugger: lldb.SBDebugger,
     argument: str,
-    context: lldb.SBExecutionContext,
     result: lldb.SBCommandReturnObject,
     namespace: dict[str, object],
 ) -> None:
@@ -95,7 +92,6 @@ def tell_watched(
 def attempt(
     debugger: lldb.SBDebugger,
     argument: str,
-    context: lldb.SBExecutionContext,
     result: lldb.SBCommandReturnObject,
     namespace: dict[str, object],
 ) -> None:
@@ -107,7 +103,6 @@ def attempt(
 def complete(
     debugger: lldb.SBDebugger,
     argument: str,
-    context: lldb.SBExecutionContext,
     result: lldb.SBCommandReturnObject,
     namespace: dict[str, object],
 ) -> None:
@@ -122,7 +117,6 @@ def complete(
 def start_at(
     debugger: lldb.SBDebugger,
     argument: str,
-    context: lldb.SBExecutionContext,
     result: lldb.SBCommandReturnObject,
     namespace: dict[str, object],
 ) -> None:
@@ -133,7 +127,6 @@ def start_at(
     attempt(
         debugger,
         f"darc start *{address:#x} {options}",
-        context=context,
         result=result,
         namespace=namespace,
     )
@@ -142,7 +135,6 @@ def start_at(
 def tell_exit(
     debugger: lldb.SBDebugger,
     argument: str,
-    context: lldb.SBExecutionContext,
     result: lldb.SBCommandReturnObject,
     namespace: dict[str, object],
 ) -> None:
@@ -154,11 +146,10 @@ def tell_exit(
 def with_app(
     debugger: lldb.SBDebugger,
     argument: str,
-    context: lldb.SBExecutionContext,
     result: lldb.SBCommandReturnObject,
     namespace: dict[str, object],
 ) -> None:
-    from darc_lldb.registry import REGISTRY
+    from darc_lldb.debuggers import DEBUGGERS
 
     def execute(command: str) -> None:
         own = lldb.SBCommandReturnObject()
@@ -169,14 +160,13 @@ def with_app(
     thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
     exec(
         script,
-        {"app": REGISTRY[debugger.GetID()].app, "execute": execute, "tid": thread.GetThreadID()},
+        {"app": DEBUGGERS[debugger.GetID()].app, "execute": execute, "tid": thread.GetThreadID()},
     )
 
 
 def slow_decisions(
     debugger: lldb.SBDebugger,
     argument: str,
-    context: lldb.SBExecutionContext,
     result: lldb.SBCommandReturnObject,
     namespace: dict[str, object],
 ) -> None:
@@ -196,13 +186,12 @@ def slow_decisions(
 def interrupt_at(
     debugger: lldb.SBDebugger,
     argument: str,
-    context: lldb.SBExecutionContext,
     result: lldb.SBCommandReturnObject,
     namespace: dict[str, object],
 ) -> None:
-    from darc_lldb.registry import REGISTRY
+    from darc_lldb.debuggers import DEBUGGERS
 
-    app = REGISTRY[debugger.GetID()].app
+    app = DEBUGGERS[debugger.GetID()].app
     wanted = int(argument)
     done = threading.Event()
 

@@ -79,12 +79,12 @@ def test_darc_is_imported_into_a_plain_lldb(when: str, running: Server, tmp_path
 
 LATE = """
 import lldb
-from darc_lldb.registry import REGISTRY
-(target,) = (one.target for one in REGISTRY.values())
+from darc_lldb.debuggers import DEBUGGERS
+(target,) = (one.target for one in DEBUGGERS.values())
 lldb.debugger.SetAsync(True)
 target.catch_up()
 app.observer.before_continue()
-print("told:", target.stopping.stands(), "- probes are out:", app.session.pauses.are_out)
+print("told:", target.stopping.hears_stand(), "- probes are out:", app.session.pauses.are_out)
 lldb.debugger.SetAsync(False)
 """
 """The watcher has seen a stop that was told meanwhile, as it had to wait for its turn: 'continue'

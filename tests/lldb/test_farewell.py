@@ -25,9 +25,9 @@ import threading
 import time
 import lldb
 from darc.target.target import State
-from darc_lldb.registry import REGISTRY
+from darc_lldb.debuggers import DEBUGGERS
 
-known = REGISTRY[lldb.debugger.GetID()]
+known = DEBUGGERS[lldb.debugger.GetID()]
 app, target = known.app, known.target
 before_continue, on_leave = app.observer.before_continue, app.observer.on_leave
 PATIENCE = time.monotonic() + 60
@@ -35,7 +35,7 @@ PATIENCE = time.monotonic() + 60
 def tell():
     before_continue()
     os.kill(os.getpid(), signal.SIGTERM)
-    while not target.stopping.leaving.is_wanted and time.monotonic() < PATIENCE:
+    while not target.stopping.departure.is_wanted and time.monotonic() < PATIENCE:
         time.sleep(0.01)
 
 def leave():

@@ -19,7 +19,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize(("what", "signal"), [("segv", "SIGSEGV"), ("abort", "SIGABRT")])
-def test_crash(what: str, signal: str, moment: str, program: Path, tmp_path: Path) -> None:
+def test_crash(what: str, signal: str, moment: str, *, program: Path, tmp_path: Path) -> None:
     """lldb stops for the crash itself, with the program's own stack and code."""
     look = ["-k", "bt", "-k", "tell-code", "-k", "quit"]
     commands = [TOOLS, MOMENTS[moment], "run"]

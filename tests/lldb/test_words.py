@@ -68,8 +68,8 @@ def test_errors_are_one_line(command: str, line: str, tmp_path: Path) -> None:
 
 BROKEN = """
 import lldb
-from darc_lldb.registry import REGISTRY
-(target,) = (one.target for one in REGISTRY.values())
+from darc_lldb.debuggers import DEBUGGERS
+(target,) = (one.target for one in DEBUGGERS.values())
 def fail(thread):
     raise KeyError("no such thing")
 target.at_stop = fail

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from darc.analyses.analysis import Analysis, Subject
+from darc.analyses.analysis import Analysis, AnalysisBrief
 from darc.analyses.rootcauses import RootCauses
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.debuggee.switchwatch import OffWatch
 from darc.model.parameters import Parameters, Probes
-from darc.session.commission import Before, Commission
+from darc.session.brief import Before, SessionBrief
 from darc.session.message import Message
 from darc.session.session import Session
 from tests.unit.assembly import Code
@@ -26,8 +26,9 @@ class Bench:
     def __init__(
         self,
         code: Code,
-        analysis: Callable[[Subject], Analysis] = RootCauses,
+        analysis: Callable[[AnalysisBrief], Analysis] = RootCauses,
         spent: float = 0.0,
+        *,
         watch: OffWatch | None = None,
         time: MovedTime | None = None,
         **parameters: object,
@@ -44,7 +45,7 @@ class Bench:
             machine.target,
             self.debuggee,
             machine.code,  # type: ignore[arg-type]
-            Commission(
+            SessionBrief(
                 entry=machine.code.symbols["f"],
                 spec="f",
                 parameters=defaults.overridden(parameters),

@@ -7,7 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
-from darc.analyses.analysis import Subject
+from darc.analyses.analysis import AnalysisBrief
 from darc.analyses.case import Case
 from darc.analyses.closingphase import ClosingPhase
 from darc.analyses.closinground import ClosingRound
@@ -177,7 +177,7 @@ class Made:
         self.notes: list[str] = []
         self.root = Fnode(samples.function("handle"))
         defaults = Parameters(start_ops=100, lookahead=1, decision_ops=4)
-        self.subject = Subject(
+        self.brief = AnalysisBrief(
             program=cast(Any, self.program),
             collector=cast(Collector, self.collector),
             root=self.root,
@@ -185,7 +185,7 @@ class Made:
             parameters=defaults.overridden(parameters),
             note=self.notes.append,
         )
-        self.case = Case.of(self.subject, resumed)
+        self.case = Case.of(self.brief, resumed)
 
     @property
     def asked(self) -> list[object]:
@@ -209,7 +209,7 @@ class Made:
     def searching(self) -> SearchPhase:
         """The phase in which causes are searched for: it has given its first orders."""
         self.profiled()
-        phase = SearchPhase.begun(self.case, self.subject.collector, needed=100)
+        phase = SearchPhase.begun(self.case, self.brief.collector, needed=100)
         phase.begin()
         return phase
 

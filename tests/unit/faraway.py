@@ -60,7 +60,7 @@ class FarawayDebuggee(Debuggee):
     def landmarks(self, program: object) -> Iterator[tuple[Landmark, int, str]]:
         return iter(())
 
-    def watch(self, parameters: Parameters) -> Callable[[int], bool]:
+    def counts_in(self, parameters: Parameters) -> Callable[[int], bool]:
         return lambda thread: True
 
     def begin(self) -> None:

@@ -24,6 +24,7 @@ def made_op(
     number: int,
     kept_as: OpClass,
     latency: int,
+    *,
     spans: Sequence[Span] = (),
     short: Sequence[Sum] = (),
     start: int = 0,

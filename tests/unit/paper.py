@@ -162,7 +162,7 @@ class PaperReader:
             found[at] = FrameRule("stack", depth)
             if (target := self.jump_target(one)) is not None:
                 open_ways.append((target, depth))
-            if self.goes_on(one) or one.op is Op.JUMP_IF:
+            if self.falls_through(one) or one.op is Op.JUMP_IF:
                 moved = one.n if (one.op, one.a, one.b) == (Op.ADD, "stack", "stack") else 0
                 open_ways.append((one.next_ip, depth - moved))
         return found
@@ -245,7 +245,7 @@ class PaperReader:
     def is_hook(self, code: bytes) -> bool:
         return any(one.op in _JUMPS for one in self.decode(code, 0)[:1])
 
-    def goes_on(self, instruction: Paper) -> bool:
+    def falls_through(self, instruction: Paper) -> bool:
         return instruction.op not in _ENDS | _JUMPS
 
     def is_mute(self, instruction: Paper) -> bool:
@@ -278,7 +278,7 @@ class PaperReader:
         return bool(signals) and instruction.op in reads and instruction.b != "stack"
 
     def leaves_frame(self, instruction: Paper) -> bool:
-        return self.goes_on(instruction) and instruction.a != "stack"
+        return self.falls_through(instruction) and instruction.a != "stack"
 
     def may_learn_place(self, handler: FunctionCode[Paper], signal: int, *, is_told: bool) -> bool:
         return is_told

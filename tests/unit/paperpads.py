@@ -107,6 +107,7 @@ class PaperWriter:
         site: Site[Paper],
         site_data: int,
         sectors: Sequence[int],
+        *,
         stubs: Stubs,
         origin: int,
         landing: int | None = None,
@@ -153,6 +154,7 @@ class PaperWriter:
         site: Site[Paper],
         site_data: int,
         sectors: Sequence[int],
+        *,
         stubs: Stubs,
         origin: int,
     ) -> Pad:
@@ -185,6 +187,7 @@ class PaperWriter:
         prologue: Prologue[Paper],
         site_data: int,
         stubs: Stubs,
+        *,
         origin: int,
         lands: bool = False,
         sieve: Sieve | None = None,

@@ -273,7 +273,7 @@ class Command:
 
 
 def no_arguments(typed: Typed) -> Parsed:
-    """A parser for a command that takes no arguments."""
+    """A parser for a command that takes no arguments. Raises :class:`UsageError` for any."""
     if typed.words:
         raise UsageError(f"{typed.command} takes no argument, not '{' '.join(typed.words)}'")
     return Parsed()

@@ -46,7 +46,7 @@ def _edges(waits: Waits, name: Callable[[str], str]) -> Iterator[str]:
 
 
 def _behind(
-    who: str, holder: Holder, kind: ObjectKind, whole: int, name: Callable[[str], str]
+    who: str, holder: Holder, kind: ObjectKind, *, whole: int, name: Callable[[str], str]
 ) -> Iterator[str]:
     kind = kind_behind(holder, kind)
     for place, one in enumerate(holder.behind, start=1):

@@ -16,7 +16,7 @@ from darc.agent.structures import RecordRow
 from darc.code.faults import ELSEWHERE, FAULTS
 from darc.code.landmarks import Landmark
 from darc.collectors.losses import Unmeasured
-from darc.model.ops import MomentKind
+from darc.model.ops import MOST_KEPT, MomentKind
 from tools import agent_constants, agent_structures
 
 HEADER = Path(compiled.__file__).with_name("abi.h")
@@ -38,6 +38,11 @@ def test_signals_are_those_that_the_debugger_asks_for() -> None:
     assert sum(1 << signal for signal in low) == constants.ELSEWHERE
     assert ELSEWHERE.keys() - low == set(range(constants.FIRST_REAL_TIME, 65))
     assert sum(1 << signal for signal in FAULTS) == constants.FAULTS
+
+
+def test_as_many_ops_are_kept_as_analyses_ask_for() -> None:
+    """A closing round of more would wait for ops that the agent has no room for."""
+    assert compiled.load().constants.KEPT_OPS == MOST_KEPT, "darc/agent/abi.h, darc/model/ops.py"
 
 
 def test_constants_are_those_of_the_header() -> None:

@@ -80,12 +80,12 @@ class Late:
             hz=HZ,
         )
         self.asked: list[str] = []
-        subject = SimpleNamespace(
+        brief = SimpleNamespace(
             **dict.fromkeys(("parameters", "root", "spec", "program", "note")),
             collector=SimpleNamespace(counting=made, ops=made, open_calls=self.calls),
             switches=SimpleNamespace(begin=lambda: None, off=lambda *_: self.off),
         )
-        self.analysis = Catcher(cast(Any, subject), seconds=10.0)
+        self.analysis = Catcher(cast(Any, brief), seconds=10.0)
         self.analysis.goes_on()
         self.analysis.look()
 
@@ -98,7 +98,7 @@ class Late:
 
     def stop(self, seconds: float) -> None:
         """One that darc knows of."""
-        self.analysis.stopped()
+        self.analysis.stands()
         self.clock.now += seconds
         self.analysis.look()
         self.analysis.goes_on()
@@ -142,7 +142,7 @@ def test_a_stop_does_not_make_a_call_late(late: Late) -> None:
 def test_nobody_is_asked_for_while_the_program_stands(late: Late) -> None:
     """Who is asked for then comes as soon as it goes on."""
     assert not late.is_late(9)
-    late.analysis.stopped()
+    late.analysis.stands()
     assert not late.is_late(60)
     assert late.analysis.seconds_left is None
 

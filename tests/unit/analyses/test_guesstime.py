@@ -31,7 +31,7 @@ def test_each_stop_has_as_much(clock: Clock) -> None:
     assert time.is_left()
     clock.spend(0.005)
     assert not time.is_left()
-    time.stops()
+    time.stands()
     assert time.is_left()
 
 
@@ -52,6 +52,6 @@ def test_a_stop_for_the_user_lasts_anyway(clock: Clock) -> None:
     with time.uncounted():
         clock.spend(1.0)
     assert time.is_left()
-    time.stops()
+    time.stands()
     clock.spend(0.005)
     assert not time.is_left()

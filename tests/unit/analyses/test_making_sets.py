@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 
 from darc.analyses import setmaking
-from darc.analyses.analysis import Step, Subject
+from darc.analyses.analysis import AnalysisBrief, Step
 from darc.analyses.functionset import FunctionProfiles
 from darc.analyses.why import SuspectProfiles
 from darc.app import progress
@@ -114,7 +114,7 @@ class OneFileProgram:
         program = cast("Program", self)
         target = cast("Target", None)
         found = choose(program, target, patterns=parse_patterns([text]), own=None, progress=tell)
-        return most_called(program, found, most, tell)
+        return most_called(program, found, most, progress=tell)
 
 
 SYMBOLS = [f"_ZN2ns5Cache5get{n:02}Ei" for n in range(40)]
@@ -179,7 +179,7 @@ def test_those_that_most_call_come_first() -> None:
 def test_those_under_way_and_what_they_call_come_before() -> None:
     world = OneFileProgram([f"f{n}" for n in range(0x40)])
     program, target = cast("Program", world), cast("Target", None)
-    found = choose(program, target, parse_patterns(["*"]), None)
+    found = choose(program, target, parse_patterns(["*"]), own=None)
     near = most_called(program, found, 4, active=lambda: [0x3F])
     assert [f.address for f in near.functions] == [0x3F, 0x10, 0x20, 0x25]
     world.modules[0].image.calls = {0x3F: 0x30}
@@ -191,7 +191,7 @@ def test_a_languages_runtime_comes_last() -> None:
     """Everybody calls it; it is what is asked for where nothing else is."""
     world = OneFileProgram([f"f{n}" for n in range(0x20)])
     program, target = cast("Program", world), cast("Target", None)
-    found = choose(program, target, parse_patterns(["*"]), None)
+    found = choose(program, target, parse_patterns(["*"]), own=None)
     of_c = {0x10, 0x20}
     mixed = [
         dataclasses.replace(one, module="libc.so.6") if one.address in of_c else one
@@ -216,7 +216,7 @@ def test_a_pattern_that_means_nothing_is_told_and_the_others_go_on() -> None:
 
     def of(text: str) -> Chosen:
         program, target = cast("Program", world), cast("Target", None)
-        return choose(program, target, parse_patterns(text.split()), None)
+        return choose(program, target, parse_patterns(text.split()), own=None)
 
     chosen = of("ks_* ks_file_operations")
     assert [function.symbol for function in chosen.functions] == ["ks_read", "ks_write"]
@@ -339,7 +339,7 @@ def analysis_of(made: Set, kind: type[FunctionProfiles], **how: Any) -> Function
     program = cast("Program", None)
     notes: list[str] = []
     return kind(
-        Subject(
+        AnalysisBrief(
             program=program,
             collector=made,
             root=root,
@@ -363,7 +363,7 @@ def run(made: Set, analysis: FunctionProfiles) -> list[float]:
             made.clock.now += 0.001
         made.stopped = True
         begin = made.clock.now
-        analysis.stopped()
+        analysis.stands()
         assert analysis.decide() is Step.GO_ON
         stops.append(made.clock.now - begin)
     analysis.goes_on()

@@ -61,6 +61,7 @@ def op(
     length: int,
     spans: Sequence[tuple[Fnode, int, int]] = (),
     off: Sequence[tuple[int, int, OffReason]] | None = (),
+    *,
     short: Sequence[Sum] = (),
     number: int = 1,
 ) -> Op:
@@ -113,7 +114,7 @@ class TestPreemption:
         for child in tree.root.children:
             assert counted.votes[child].votes == 0
             assert counted.votes[child].totals.sum == 21 * 100
-        found = conclude([tree.path(tree.one)], tree.root, ops, RULES)
+        found = conclude([tree.path(tree.one)], tree.root, ops, rules=RULES)
         assert found.beside == Ending(Cause.PREEMPTION, 21)
         assert found.disputed == (tree.one,)
 
@@ -178,7 +179,7 @@ class TestStopped:
     def test_in_calls_that_there_was_no_room_for(self, tree: Tree) -> None:
         """As long as in all else that is not known one by one."""
         lost = [Sum(tree.one, 1, 4000, 4000)]
-        made = op(5000, [(tree.two, 0, 1000)], [(1000, 4000, STOPPED)], lost)
+        made = op(5000, [(tree.two, 0, 1000)], [(1000, 4000, STOPPED)], short=lost)
         found = votes([dataclasses.replace(made, lost=1)], tree.root, [tree.root], RULES).votes
         assert (found[tree.one].totals.sum, found[tree.two].totals.sum) == (1600, 1000)
         found = votes([made], tree.root, [tree.root], RULES).votes
@@ -194,7 +195,7 @@ class TestStopped:
         all the same, the path stays."""
         ops = [op(5450, [(tree.one, 0, 5400)], [(100, 4900, STOPPED)])] * 10
         rules = Rules(slow_from=slow_from, has_faster=has_faster)
-        found = conclude([tree.path(tree.one)], tree.root, ops, rules)
+        found = conclude([tree.path(tree.one)], tree.root, ops, rules=rules)
         if slow_from == 5000 and has_faster:
             assert found.beside == Ending(Cause.STOPPED, 10)
             assert found.disputed == (tree.one,)
@@ -215,7 +216,7 @@ class TestStopped:
         for reason, cause in ((STOPPED, Cause.STOPPED), (READY, Cause.PREEMPTION)):
             off = [(i * 5400 // stops, i * 5400 // stops + each, reason) for i in range(stops)]
             ops = [op(5450, [(tree.one, 0, 5400)], off)] * 10
-            found = conclude([tree.path(tree.one)], tree.root, ops, rules)
+            found = conclude([tree.path(tree.one)], tree.root, ops, rules=rules)
             told = Ending(cause, 10) if is_told and reason is STOPPED else None
             assert found.beside == told
 
@@ -225,7 +226,7 @@ class TestStopped:
         computed = op(5450, [(tree.two, 0, 5400)])
         paths = [tree.path(tree.one), tree.path(tree.two)]
         found = conclude(
-            paths, tree.root, [held, computed] * 6, Rules(slow_from=5000, has_faster=True)
+            paths, tree.root, [held, computed] * 6, rules=Rules(slow_from=5000, has_faster=True)
         )
         assert found.beside == Ending(Cause.STOPPED, 6)
         assert found.disputed == (tree.one,)
@@ -240,7 +241,7 @@ class TestStopped:
             ([waited], Cause.PREEMPTION),
         ):
             found = conclude(
-                [tree.path(tree.one)], tree.root, ops, Rules(slow_from=5000, has_faster=True)
+                [tree.path(tree.one)], tree.root, ops, rules=Rules(slow_from=5000, has_faster=True)
             )
             assert found.beside is not None
             assert found.beside.cause is cause
@@ -258,7 +259,7 @@ class TestRules:
         counted = votes([op(100, [(tree.one, 0, 90)], None)], tree.root, [tree.root], RULES)
         assert counted.ops == 0
         assert dict(counted.votes) == {}
-        found = conclude([tree.path(tree.one)], tree.root, [op(100, off=None)], RULES)
+        found = conclude([tree.path(tree.one)], tree.root, [op(100, off=None)], rules=RULES)
         assert found.endings == {tree.one: Ending(Cause.FUNCTION, 20)}
         assert found.beside is None
         assert found.disputed == ()
@@ -309,7 +310,7 @@ class TestRules:
 
 class TestEndings:
     def end(self, tree: Tree, ops: list[Op], *path: Fnode) -> Ending:
-        found = conclude([tree.path(*path)], tree.root, ops, RULES)
+        found = conclude([tree.path(*path)], tree.root, ops, rules=RULES)
         return found.endings[path[-1] if path else tree.root]
 
     def test_asleep(self, tree: Tree) -> None:
@@ -371,7 +372,9 @@ class TestEndings:
         """Time ready is one cause, f0's: of 20 ops 12 were preempted there, and 8 waited."""
         preempted = op(5000, [(tree.one, 0, 4900)], [(50, 4800, READY)])
         slept = op(5000, [(tree.one, 0, 4900)], [(50, 4800, BLOCKED)])
-        found = conclude([tree.path(tree.one)], tree.root, [preempted] * 12 + [slept] * 8, RULES)
+        found = conclude(
+            [tree.path(tree.one)], tree.root, [preempted] * 12 + [slept] * 8, rules=RULES
+        )
         assert found.beside == Ending(Cause.PREEMPTION, 12)
         assert found.endings[tree.one] == Ending(Cause.BLOCKED, 8)
         assert found.disputed == ()
@@ -388,7 +391,7 @@ class TestEndings:
 
     def test_other_endings_stay(self, tree: Tree) -> None:
         ops = [op(5000, [(tree.one, 0, 4900)], [(50, 4800, BLOCKED)])] * 4
-        found = conclude([tree.path(tree.one, cause=Cause.LOOP)], tree.root, ops, RULES)
+        found = conclude([tree.path(tree.one, cause=Cause.LOOP)], tree.root, ops, rules=RULES)
         assert found.endings[tree.one].cause is Cause.LOOP
 
     def test_a_note_may_be_added(self, tree: Tree) -> None:
@@ -404,7 +407,7 @@ class TestEndings:
         ops = [op(5000, [(tree.one, 0, 4900)], [(50, 4800, BLOCKED)])] * 4
         nodes = (tree.root, tree.one, tree.inner)
         path = RootCausePath(nodes, Ending(Cause.FUNCTION, 20, cut=Cut.DEPTH))
-        ending = conclude([path], tree.root, ops, RULES).endings[tree.inner]
+        ending = conclude([path], tree.root, ops, rules=RULES).endings[tree.inner]
         assert ending.remark == f"{Cut.DEPTH.text}; {UNTOLD_NOTE}"
         assert outcome([RootCausePath(nodes, ending)]) is Status.MAX_DEPTH
 
@@ -412,15 +415,19 @@ class TestEndings:
         ops = [op(5000, [(tree.one, 0, 4900)], [(50, 4800, BLOCKED)])] * 4
         path = tree.path(tree.one, tree.inner)
         for compared in (None, frozenset({tree.root})):
-            ending = conclude([path], tree.root, ops, RULES, compared=compared).endings[tree.inner]
+            ending = conclude([path], tree.root, ops, rules=RULES, compared=compared).endings[
+                tree.inner
+            ]
             assert (ending.cause, ending.note) == (Cause.FUNCTION, UNTOLD_NOTE)
             assert ending.unclear == {Unclear.HOW_SPENT}
         unwatched = [dataclasses.replace(one, off=None) for one in ops]
-        assert conclude([path], tree.root, unwatched, RULES).endings[tree.inner].note is None
+        assert conclude([path], tree.root, unwatched, rules=RULES).endings[tree.inner].note is None
 
     def test_what_the_ops_agree_with_is_not_disputed(self, tree: Tree) -> None:
         spans = [(tree.one, 0, 4900), (tree.inner, 10, 4890)]
-        found = conclude([tree.path(tree.one, tree.inner)], tree.root, [op(5000, spans)] * 4, RULES)
+        found = conclude(
+            [tree.path(tree.one, tree.inner)], tree.root, [op(5000, spans)] * 4, rules=RULES
+        )
         assert found.disputed == ()
 
 

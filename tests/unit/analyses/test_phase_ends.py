@@ -35,7 +35,7 @@ def test_the_ops_that_were_kept_before_a_kill_are_of_one_that_is_gone(
     made = Made()
     made.keeps()
     phase = phase_in(made)
-    made.case.take_ops(made.subject.collector)
+    made.case.take_ops(made.brief.collector)
     phase.close(Status.STOPPED, alive=False)
     kept = made.case.ops.of_this_run
     assert kept is not None

@@ -106,7 +106,7 @@ class Between(LaterPhase):
 def test_phases_follow_each_other_until_one_says_what_is_to_be_done(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made = RootCauses(Made().subject)
+    made = RootCauses(Made().brief)
     last = Between(made, Step.ASK)
     monkeypatch.setattr(made._phase, "decide", lambda: Between(made, last))
     assert made.decide() is Step.ASK
@@ -115,7 +115,7 @@ def test_phases_follow_each_other_until_one_says_what_is_to_be_done(
 
 
 def test_a_search_that_fails_shows_what_it_had_come_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = RootCauses(Made().subject)
+    made = RootCauses(Made().brief)
     phase = Between(made, None)
     phase.is_searching = True
     monkeypatch.setattr(made._phase, "decide", lambda: phase)
@@ -130,7 +130,7 @@ def test_a_search_that_fails_shows_what_it_had_come_to(monkeypatch: pytest.Monke
 
 def test_the_peak_that_the_user_has_chosen_is_asked_for_whatever_comes() -> None:
     world = Made()
-    made = RootCauses(world.subject)
+    made = RootCauses(world.brief)
     with pytest.raises(UsageError):
         made.choose_peak("no peak")
     assert made.parameters.peak is None
@@ -140,14 +140,14 @@ def test_the_peak_that_the_user_has_chosen_is_asked_for_whatever_comes() -> None
 
 
 def test_a_peak_that_is_not_there_yet_is_asked_for_as_well() -> None:
-    made = RootCauses(Made().subject)
+    made = RootCauses(Made().brief)
     assert made.choose_peak(">1s") is Step.GO_ON
     assert (made.parameters.peak, made.status) == (">1s", Status.PROFILING)
 
 
 def test_at_the_same_stop_another_peak_may_be_chosen() -> None:
     """And not once the program has gone on."""
-    made = RootCauses(Made().subject)
+    made = RootCauses(Made().brief)
     made.choose_peak(PEAK)
     made.choose_peak("1")
     assert made.parameters.peak == "1"
@@ -161,7 +161,7 @@ def test_nothing_is_looked_ahead_for_while_the_program_stands(
 ) -> None:
     monkeypatch.setattr(warming, "time", SimpleNamespace(thread_time=lambda: 0.0))
     world = Made()
-    made = RootCauses(world.subject)
+    made = RootCauses(world.brief)
     assert not made.look_ahead(0.01)
     assert world.program.read == []
     made.goes_on()
@@ -171,7 +171,7 @@ def test_nothing_is_looked_ahead_for_while_the_program_stands(
 
 def test_time_that_is_up_before_a_peak_was_chosen() -> None:
     world = Made()
-    made = RootCauses(world.subject)
+    made = RootCauses(world.brief)
     made.finish_early("the time is up")
     assert (made.is_cut_short, made.status, made.finished) == (True, Status.NO_PEAK, False)
     assert made.question is not None, "it is still the user's to choose, in another run"

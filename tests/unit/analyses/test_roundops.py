@@ -37,7 +37,7 @@ def kept(count: int = 10) -> KeptOps:
 
 
 def round_ops(switches: SwitchWatch, resumed: SavedDescent | None = None) -> RoundOps:
-    return RoundOps(cast(Program, None), switches, samples.tree()[0], resumed)
+    return RoundOps(cast(Program, None), switches, samples.tree()[0], resumed=resumed)
 
 
 def stored(**parts: Any) -> SavedDescent:

@@ -13,7 +13,7 @@ def test_it_goes_while_the_program_does(run_time: MovedTime) -> None:
     clock.goes_on()
     run_time.now += 2
     assert (clock.seconds, clock.goes, clock.begun) == (2.0, True, 105.0)
-    clock.stops()
+    clock.stands()
     run_time.now += 7
     assert (clock.seconds, clock.goes) == (2.0, False)
     clock.goes_on()
@@ -23,11 +23,11 @@ def test_it_goes_while_the_program_does(run_time: MovedTime) -> None:
 
 def test_what_is_said_again_changes_nothing(run_time: MovedTime) -> None:
     clock = RunClock()
-    clock.stops()
+    clock.stands()
     clock.goes_on()
     run_time.now += 2
     clock.goes_on()
     run_time.now += 2
-    clock.stops()
-    clock.stops()
+    clock.stands()
+    clock.stands()
     assert clock.seconds == 4.0

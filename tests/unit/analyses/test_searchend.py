@@ -34,7 +34,7 @@ def found(made: Made) -> PathSearch:
 
 
 def end(made: Made, search: PathSearch, *, is_gone: bool = False) -> SearchEnd:
-    return SearchEnd(made.case, made.subject.collector, search, is_gone=is_gone)
+    return SearchEnd(made.case, made.brief.collector, search, is_gone=is_gone)
 
 
 def test_it_is_what_its_paths_say() -> None:
@@ -70,8 +70,8 @@ def watched(made: Made) -> Made:
     """When threads leave their processors is seen."""
     switches = SwitchWatch(MadeUpWatching(lambda: blocked(0.9)))
     switches.begin()
-    subject = dataclasses.replace(made.subject, switches=switches)
-    made.case = dataclasses.replace(made.case, subject=subject)
+    brief = dataclasses.replace(made.brief, switches=switches)
+    made.case = dataclasses.replace(made.case, brief=brief)
     return made
 
 
@@ -96,7 +96,7 @@ def test_nobody_can_be_asked_any_more() -> None:
     made = Made()
     search = found(made)
     made.keeps()
-    made.case.take_ops(made.subject.collector)
+    made.case.take_ops(made.brief.collector)
     end(made, search, is_gone=True).cut_short()
     assert made.case.ops.kept is not None
     assert made.case.ops.kept.why_no_waits == ENDED
@@ -139,7 +139,7 @@ def test_a_saved_session_stands_as_long_as_nothing_new_is_known(
     assert not stands_as_saved(made.case, search)
     made.case.resumption.has_changed = False
     made.keeps()
-    made.case.take_ops(made.subject.collector)
+    made.case.take_ops(made.brief.collector)
     assert not stands_as_saved(made.case, search), "there are ops of this run"
 
 

@@ -38,7 +38,7 @@ def test_what_is_asked_of_the_collector_as_it_begins(seconds: float, is_frequent
     """Ops are kept from then on; what they wait for is watched late where slow calls come often."""
     made = Made().profiled(seconds=seconds)
     made.keeps()
-    phase = SearchPhase.begun(made.case, made.subject.collector, needed=100)
+    phase = SearchPhase.begun(made.case, made.brief.collector, needed=100)
     waits = [] if is_frequent else ["watch waits"]
     assert made.asked == ["search", "keep ops", *waits]
     assert made.collector.fastest == made.case.profile.fastest > 0
@@ -92,7 +92,7 @@ def test_by_hand_the_user_says_where_to_go_on(monkeypatch: pytest.MonkeyPatch) -
 
 def test_another_peak_may_be_chosen_at_the_same_stop() -> None:
     made = Made().profiled()
-    phase = SearchPhase.chosen(made.case, made.subject.collector, "3", needed=100)
+    phase = SearchPhase.chosen(made.case, made.brief.collector, "3", needed=100)
     phase.begin()
     _ = made.asked
     with pytest.raises(UsageError, match="there is no peak 9: the profile has 3"):
@@ -196,7 +196,7 @@ def test_the_ops_that_were_kept_before_a_kill_are_of_one_that_is_gone() -> None:
     made = Made()
     made.keeps()
     phase = made.searching()
-    made.case.take_ops(made.subject.collector)
+    made.case.take_ops(made.brief.collector)
     phase.close(Status.STOPPED, alive=False)
     kept = made.case.ops.of_this_run
     assert kept is not None

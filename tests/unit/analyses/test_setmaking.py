@@ -71,7 +71,7 @@ def test_what_is_prepared_is_put_in_at_stops_that_are_apart(
 
 @pytest.mark.parametrize(("made", "patience"), [(50, 10), (20, 30)])
 def test_patience_is_longer_where_few_are_made(
-    making: SetMaking, timed: Timed, clock: MovedTime, made: int, patience: int
+    making: SetMaking, timed: Timed, clock: MovedTime, *, made: int, patience: int
 ) -> None:
     timed.timed = made
     making.goes_on()

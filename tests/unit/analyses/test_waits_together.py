@@ -59,7 +59,10 @@ def test_names_and_places_are_kept_apart() -> None:
 
 def test_the_lines_say_how_many() -> None:
     waits = Waits(30, 10_000, tuple(lock(f"0x{n}", 100) for n in range(4)))
-    lines = [line.plain for line in draw_waits(waits, None, "get", lambda cycles: f"{cycles:.0f}")]
+    lines = [
+        line.plain
+        for line in draw_waits(waits, None, "get", latency=lambda cycles: f"{cycles:.0f}")
+    ]
     assert lines[1] == "├─   4 %  waited for 4 locks in lookup ← get: 8 calls"
     assert lines[2] == '│  ├─   4 %  held by thread 7 "store" in sweep ← run: 8 calls'
 
@@ -67,11 +70,17 @@ def test_the_lines_say_how_many() -> None:
 def test_calls_that_waited_together_are_few_answers() -> None:
     """Nineteen calls behind one holder say no more of who has it than one."""
     waits = Waits(19, 10_000, (lock("cache", 9000),), moments=2)
-    lines = [line.plain for line in draw_waits(waits, None, "get", lambda cycles: f"{cycles:.0f}")]
+    lines = [
+        line.plain
+        for line in draw_waits(waits, None, "get", latency=lambda cycles: f"{cycles:.0f}")
+    ]
     assert lines[0].endswith("of 19 calls kept, at 2 moments")
     assert "who had it may be another at other moments" in lines[-1]
     apart = dataclasses.replace(waits, moments=15)
-    lines = [line.plain for line in draw_waits(apart, None, "get", lambda cycles: f"{cycles:.0f}")]
+    lines = [
+        line.plain
+        for line in draw_waits(apart, None, "get", latency=lambda cycles: f"{cycles:.0f}")
+    ]
     assert lines[0].endswith("of 19 calls kept")
     assert "moments" not in lines[-1]
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from darc.analyses import walk, walkwindow
-from darc.analyses.analysis import Subject
+from darc.analyses.analysis import AnalysisBrief
 from darc.analyses.walkpace import Pace
 from darc.collectors.walk_collector import WalkCollector
 from darc.model.ftree import Fnode
@@ -28,7 +28,7 @@ class OftenStopped:
     def look(self) -> None:
         while not self.pace.may_look:
             self.now += 0.001
-        self.pace.stopped()
+        self.pace.stands()
         self.pace.decides()
         self.now += self.takes
         self.stood += self.takes
@@ -79,11 +79,11 @@ def test_stops_for_the_user_are_none_of_the_walks() -> None:
     program.now += 10
     pace.goes_on()
     assert pace.runs_at_least < 0.1
-    pace.stopped()
+    pace.stands()
     program.now += 60
     pace.goes_on()
     assert pace.runs_at_least < 0.1
-    pace.stopped()
+    pace.stands()
     pace.decides()
     program.now += 0.1
     pace.goes_on()
@@ -120,8 +120,8 @@ class Collector(WalkCollector):
         return 0
 
 
-def _subject(world: World, collector: Collector) -> Subject:
-    return Subject(
+def _brief(world: World, collector: Collector) -> AnalysisBrief:
+    return AnalysisBrief(
         program=world.program,  # type: ignore[arg-type]
         collector=collector,
         root=Fnode(world.function("f")),
@@ -139,15 +139,15 @@ def test_a_walk_stops_the_program_as_rarely_as_its_stops_are_long(
     monkeypatch.setattr(walk, "Pace", lambda: Pace(lambda: now[0]))
     monkeypatch.setattr(walkwindow, "time", SimpleNamespace(monotonic=lambda: now[0]))
     collector = Collector()
-    subject = _subject(world, collector)
-    walking = walk.CallWalk(subject, seconds=2.0, goes_below=True)
+    brief = _brief(world, collector)
+    walking = walk.CallWalk(brief, seconds=2.0, goes_below=True)
     begun, stood, looks = now[0], 0.0, 0
     walking.goes_on()
     while collector.levels < 2:  # one before the looks, one behind them
         while walking.urgent is None:
             assert now[0] < begun + 60
             now[0] += walking.look() / 8
-        walking.stopped()
+        walking.stands()
         now[0] += 0.14
         stood += 0.14
         looks += 1
@@ -190,10 +190,10 @@ def test_a_thread_whose_stack_is_cut_is_looked_at_again(
     monkeypatch.setattr(Collector, "ran", lambda *_: None)
 
     def walked() -> walk.CallWalk:
-        walking = walk.CallWalk(_subject(world, collector), seconds=2.0)
+        walking = walk.CallWalk(_brief(world, collector), seconds=2.0)
         while not walking.finished and not collector.levels:
             walking.goes_on()
-            walking.stopped()
+            walking.stands()
             walking.decide()
         return walking
 

@@ -18,7 +18,7 @@ from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.collectors.breakpoints import BreakpointCollector
 from darc.collectors.collector import Way
-from darc.collectors.finder import Finder, FoundFunctions, Scene
+from darc.collectors.finder import Finder, FinderBrief, FoundFunctions
 from darc.collectors.set_collector import SetCollector
 from darc.debuggee.nature import Nature
 from darc.debuggee.process import PROCESS
@@ -108,7 +108,7 @@ class Slow(Finder):
     def __init__(self, code: Code) -> None:
         self.code = code
 
-    def find(self, scene: Scene) -> FoundFunctions:
+    def find(self, brief: FinderBrief) -> FoundFunctions:
         return FoundFunctions(self.code.symbols["g"], Way(BreakpointCollector), ["w is left alone"])
 
 

@@ -304,7 +304,7 @@ def begun(app: FakeApp) -> Request:
     ],
 )
 def test_run_begins_an_analysis(
-    app: FakeApp, name: str, argline: str, spec: str, given: dict[str, object]
+    app: FakeApp, name: str, argline: str, *, spec: str, given: dict[str, object]
 ) -> None:
     commands.run(app, name, argline)
     request = begun(app)
@@ -734,7 +734,9 @@ def test_the_commands_of_this_release() -> None:
         ("unknown", "", "", []),
     ],
 )  # fmt: skip
-def test_complete(app: FakeApp, name: str, argline: str, word: str, completions: list[str]) -> None:
+def test_complete(
+    app: FakeApp, name: str, argline: str, *, word: str, completions: list[str]
+) -> None:
     assert commands.complete(app, name, argline, word) == completions
 
 

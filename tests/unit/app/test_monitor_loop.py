@@ -95,9 +95,9 @@ def test_an_agent_that_rings_is_given_its_time(analysis: Analysis, idle: Monitor
     analysis.rings = analysis.rings_itself = True
     since = idle._knock(None, 10.0)
     assert since == 10.0
-    since = idle._knock(since, 10.0 + monitor._PATIENCE_SECONDS / 2)
+    since = idle._knock(since, 10.0 + monitor._RINGING_SECONDS / 2)
     assert analysis.debuggee.sent == []
-    idle._knock(since, 10.0 + monitor._PATIENCE_SECONDS)
+    idle._knock(since, 10.0 + monitor._RINGING_SECONDS)
     assert analysis.debuggee.sent == [(BELL,)]
 
 

@@ -172,7 +172,7 @@ def test_at_the_time_limit_the_next_call_ends_it_or_else_a_signal(
     clock.run(ended(analysis), 5.5)
     assert 2 <= hurried[0] < 2.2
     (when,) = sent
-    assert hurried[0] + monitor._PATIENCE_SECONDS <= when < 5.5
+    assert hurried[0] + monitor._RINGING_SECONDS <= when < 5.5
 
 
 def noted_signals(analysis: Analysis, clock: Clock) -> list[float]:

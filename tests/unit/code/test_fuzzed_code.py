@@ -127,7 +127,7 @@ def check_site(function: FunctionCode[Instruction], site: Site[Instruction]) -> 
     tail = site.kind.is_tail
     make = pads.tail_pad if tail else pads.call_pad
     with contextlib.suppress(DarcError):  # out of reach: refused in words
-        check_pad(make(site, TABLES, (AREA & ~(pads.SECTOR - 1),), STUBS, AREA), AREA)
+        check_pad(make(site, TABLES, (AREA & ~(pads.SECTOR - 1),), stubs=STUBS, origin=AREA), AREA)
         leaves = decode(patch_of(site, tail), site.patch)[0]
         assert (leaves.ip, leaves.near_branch_target) == (site.patch, AREA)
         if not tail:
@@ -158,7 +158,7 @@ def test_any_code_is_read_and_patched_whole_or_not_at_all(code: Code) -> None:
         assert BASE + prologue.length <= BASE + len(code.data)
         check_untouched_inside(function, BASE, BASE + prologue.length)
         try:
-            pad = pads.entry_pad(prologue, TABLES, STUBS, AREA)
+            pad = pads.entry_pad(prologue, TABLES, STUBS, origin=AREA)
         except DarcError:
             continue
         check_pad(pad, AREA)

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from darc.analyses.analysis import Step, Subject
+from darc.analyses.analysis import AnalysisBrief, Step
 from darc.analyses.rootcauses import RootCauses
 from darc.code.program import Program
 from darc.collectors.breakpoints import BreakpointCollector
-from darc.collectors.collector import Assignment
+from darc.collectors.collector import CollectorBrief
 from darc.collectors.hitlimits import FREE_HITS, HITS_PER_CALL, MAX_HITS
 from darc.model.errors import NotFoundError, UsageError
 from darc.model.ftree import Fnode
@@ -39,7 +39,7 @@ class Bench:
         self.root = Fnode(program.names.function_at(program.symbols[f0]))
         self.debuggee = debuggee = Debuggee(self.machine.target, program)
         self.collector = BreakpointCollector(
-            Assignment(
+            CollectorBrief(
                 target=target,
                 program=as_read,
                 debuggee=debuggee,
@@ -55,7 +55,7 @@ class Bench:
         self.gave_up: list[str] = []
         self.collector.install(program.function(program.symbols[f0]), self.parameters.profile_calls)
         self.analysis = RootCauses(
-            Subject(
+            AnalysisBrief(
                 program=as_read,
                 collector=self.collector,
                 root=self.root,

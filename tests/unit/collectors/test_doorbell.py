@@ -37,7 +37,7 @@ class RungBell:
         self.bell.heard()
         self.now += look
         self.tables.bell = 0
-        self.bell.answered()
+        self.bell.replied()
         if until_it_goes is not None:
             self.now += until_it_goes
             self.tables.bell_end = self.now
@@ -58,7 +58,7 @@ def test_looks_that_nobody_rang_for_cost_nothing(monkeypatch: pytest.MonkeyPatch
     program = RungBell(monkeypatch)
     program.stop(heard=30, look=500, until_it_goes=7)
     program.bell.heard()  # the user's stop
-    program.bell.answered()
+    program.bell.replied()
     program.stop(heard=40, look=500, until_it_goes=2)
     assert program.bell.unheard_cycles == 30 + 40
 

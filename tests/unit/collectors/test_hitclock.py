@@ -37,6 +37,7 @@ class HitMachine:
         clock: HitClock,
         handler: int = 5000,
         thread: int = 1,
+        *,
         at: int = OTHER,
         follows: int | None = None,
     ) -> Instant:
@@ -76,12 +77,13 @@ class Linux(HitMachine):
         clock: HitClock,
         handler: int = 5000,
         thread: int = 1,
+        *,
         at: int = OTHER,
         follows: int | None = None,
     ) -> Instant:
         self.used += self.own_part
         self.pauses += 1 if follows else 2
-        return super().hit(clock, handler, thread, at, follows)
+        return super().hit(clock, handler, thread, at=at, follows=follows)
 
 
 @given(st.lists(st.tuples(TIMES, st.integers(0, 10**6)), min_size=1, max_size=10))

@@ -17,7 +17,7 @@ from darc.agent.contexts import ThreadContexts
 from darc.agent.layout import plan, room_for
 from darc.agent.memory import AgentMemory
 from darc.collectors.callees import SiteRules
-from darc.collectors.collector import Assignment
+from darc.collectors.collector import CollectorBrief
 from darc.collectors.losses import WRITTEN_OVER, loss_text, vanished_pads
 from darc.collectors.pad_collector import PadCollector
 from darc.collectors.set_collector import SetCollector
@@ -44,7 +44,7 @@ class Backend:
     def change_bell(self, tables: AgentMemory) -> None:
         pass
 
-    def give_sign(self, tables: AgentMemory, seconds_left: float | None) -> None:
+    def beat(self, tables: AgentMemory, seconds_left: float | None) -> None:
         pass
 
     def lead_home(self, foothold: object) -> None:
@@ -131,7 +131,7 @@ class CollectorAtWork:
         self.due = False
         self.outcome = Outcome.STOP
         self.collector = PadCollector(
-            Assignment(
+            CollectorBrief(
                 target=self.target,
                 program=cast(Any, None),
                 debuggee=cast(Any, Debuggee()),

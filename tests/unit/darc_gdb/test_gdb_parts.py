@@ -68,27 +68,27 @@ def at_signal(name: str) -> SimpleNamespace:
 
 
 def test_a_signal_that_is_the_end_of_its_process_alone(stop_signal: Any) -> None:
-    stop_signal.stopped(at_signal("SIGSEGV"), PID)
+    stop_signal.stands(at_signal("SIGSEGV"), PID)
     assert (stop_signal.ends(PID), stop_signal.ends(PID + 1), stop_signal.ends(None)) == (
         True,
         False,
         False,
     )
-    stop_signal.stopped(at_signal("SIGUSR1"), PID)
+    stop_signal.stands(at_signal("SIGUSR1"), PID)
     assert not stop_signal.ends(PID)
 
 
 def test_ctrl_c_is_no_signal_of_the_programs(stop_signal: Any) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        stop_signal.stopped(at_signal("SIGINT"), PID)
+        stop_signal.stands(at_signal("SIGINT"), PID)
         assert (stop_signal.is_interrupt, stop_signal.handled(PID)) == (True, None)
     finally:
         signal.signal(signal.SIGINT, before)
 
 
 def test_a_signal_with_a_handler_is_told_with_how_to_pass_it_on(stop_signal: Any) -> None:
-    stop_signal.stopped(at_signal("SIGUSR2"), PID)
+    stop_signal.stands(at_signal("SIGUSR2"), PID)
     assert stop_signal.handled(PID) is None
     before = signal.signal(signal.SIGUSR2, lambda *_: None)
     try:
@@ -104,9 +104,9 @@ class Files:
 
     def __init__(self, *, is_home: bool = True, runs: bool = True) -> None:
         module = importlib.import_module("darc_gdb.loadedfiles")
-        inferiors = SimpleNamespace(is_home=lambda _one: is_home, runs=runs)
         callbacks = SimpleNamespace(guarded=lambda work: work())
-        self.files = module.LoadedFiles(callbacks, inferiors)
+        inferiors = SimpleNamespace(is_home=lambda _one: is_home, runs=runs, callbacks=callbacks)
+        self.files = module.LoadedFiles(inferiors)
         self.heard = 0
         self.says = Outcome.STOP
         self.files.tell(self.hear)

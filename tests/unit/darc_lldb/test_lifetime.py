@@ -97,7 +97,7 @@ class ToldLifetime:
             SimpleNamespace(forget_places=self.tells("places")),
             others=self.others,
             bell=SimpleNamespace(forget=self.tells("bell")),
-            stands=lambda: True,
+            hears_stand=lambda: True,
         )
 
     def tells(self, what: str) -> Callable[[], None]:
@@ -189,7 +189,7 @@ def test_files_that_are_new_are_told_of(world: ToldLifetime) -> None:
 def test_what_the_watcher_sees_is_told_without_asking_lldb(world: ToldLifetime) -> None:
     world.life.resumed()
     assert (world.inferior.asks, world.told) == ([False], ["went on"])
-    assert world.life.stands()
+    assert world.life.hears_stand()
 
 
 def test_who_lets_a_program_go_whose_first_thread_has_ended(

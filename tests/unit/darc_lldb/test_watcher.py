@@ -31,7 +31,7 @@ class Silent:
     def resumed(self) -> None:
         """Nothing."""
 
-    def stands(self) -> bool:
+    def hears_stand(self) -> bool:
         return True
 
     def stuck(self, pid: int) -> None:

@@ -28,6 +28,7 @@ def test_groups_inner_before_outer(
     told: str,
     root: str,
     kind: str,
+    *,
     found: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -57,7 +57,7 @@ def test_what_a_killed_debugger_has_noted(folder: Path) -> None:
     assert seen.passages == {HOLE.place.address: HOLE}
     assert seen.stood
     noted.gives_back()
-    noted.stands(stopped=False)
+    noted.goes_on()
     assert not found(folder).passages
     assert not found(folder).stood
     assert (folder / name_of(os.getpid())).stat().st_mode & 0o777 == 0o600
@@ -91,10 +91,10 @@ def test_a_stop_of_somebody_elses(folder: Path) -> None:
     """It is none of the debugger's until the program has gone on."""
     noted = ProcessJournal(os.getpid(), required=True, folders=[folder])
     noted.open(stopped_by_another=True)
-    noted.stands(stopped=True)
+    noted.stands()
     assert not found(folder).stood
-    noted.stands(stopped=False)
-    noted.stands(stopped=True)
+    noted.goes_on()
+    noted.stands()
     assert found(folder).stood
 
 

@@ -52,9 +52,9 @@ class ParkedThreads:
         self.pads = ProcessPads(self.target, 7)
         self.pads._signal = BELL
 
-    def stop(self, answer: BellOutcome) -> Outcome:
-        """The bell is heard, and answered so."""
-        self.pads.arm_bell(self.foothold, lambda: answer)
+    def stop(self, reply: BellOutcome) -> Outcome:
+        """The bell is heard, and replied to so."""
+        self.pads.arm_bell(self.foothold, lambda: reply)
         return self.target.ring(BELL)
 
     @property

@@ -597,14 +597,14 @@ def test_what_a_pattern_means_in_modules_is_told() -> None:
         program = with_module()
         if is_known:
             program.look_further()
-        found = choose(program, FakeTarget(), parse_patterns(["call*"]), program.first_file)
+        found = choose(program, FakeTarget(), parse_patterns(["call*"]), own=program.first_file)
         assert [f.name for f in found.functions] == ["caller", "callee"]
         assert found.elsewhere == ("slow!call*",)
     assert told_of_modules(found.elsewhere) == ["modules have more: slow!call*"]
     first = program.first_file
     meant = {"callee": ["callee"], "slow!call*": ["callback"], "req*": ["request"]}
     for pattern, names in meant.items():
-        found = choose(program, FakeTarget(), parse_patterns([pattern]), first)
+        found = choose(program, FakeTarget(), parse_patterns([pattern]), own=first)
         assert [f.name for f in found.functions] == names
         assert not found.elsewhere
     assert told_of_modules(()) == []

@@ -172,9 +172,9 @@ def test_false_alarms_and_power(burst: float) -> None:
     """Of runs that are drawn: at most 1 in 100 alarms falsely, and ten slow calls of 10,000 that
     become 110 are seen."""
     same = Program(0.01, burst)
-    assert alarms(same, same, (2000, 2000), 100) <= 0.01
-    assert alarms(same, same, (100, 3000), 100) <= 0.01
-    power = alarms(Program(0.001, burst), Program(0.011, burst), (10_000, 10_000), 20)
+    assert alarms(same, same, (2000, 2000), runs=100) <= 0.01
+    assert alarms(same, same, (100, 3000), runs=100) <= 0.01
+    power = alarms(Program(0.001, burst), Program(0.011, burst), (10_000, 10_000), runs=20)
     print(f"0.1 % to 1.1 % of 10,000 calls, alike {burst}: {power:.0%} are told")
     assert power >= 0.9
 

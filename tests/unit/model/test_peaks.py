@@ -31,7 +31,7 @@ def profile(bins: Bins, resolution: int = 1) -> Profile:
 
 
 def hump(
-    rng: random.Random, calls: int, centre: float, octaves: float, resolution: int
+    rng: random.Random, calls: int, centre: float, *, octaves: float, resolution: int
 ) -> Counter[int]:
     """Calls whose latencies scatter around 2^centre by a factor of 2^octaves."""
     latencies = (2 ** rng.gauss(centre, octaves) for _ in range(calls))

@@ -113,16 +113,16 @@ def test_no_address_of_a_pads_stays_below_the_stack(kind: str) -> None:
     sectors, landing = (origin & ~0xFFFFFF,), origin - 0x1000
     if kind == "entry":
         back = Prologue(ADDRESS, tuple(decode(b"\xc3", ADDRESS)), 1, b"\xc3")
-        pad = pads.entry_pad(back, data, STUBS, origin)
+        pad = pads.entry_pad(back, data, STUBS, origin=origin)
     elif kind == "tail":
         site = site_of(b"\xe9\0\0\0\0", slot, ADDRESS + 0x800, CallKind.TAIL)
-        pad = pads.tail_pad(site, data, sectors, STUBS, origin)
+        pad = pads.tail_pad(site, data, sectors, stubs=STUBS, origin=origin)
     elif kind == "indirect":
         site = site_of(b"\xff\xd0", slot, None, CallKind.INDIRECT)
-        pad = pads.call_pad(site, data, sectors, STUBS, origin, landing)
+        pad = pads.call_pad(site, data, sectors, stubs=STUBS, origin=origin, landing=landing)
     else:
         site = site_of(b"\xe8\0\0\0\0", slot, ADDRESS + 0x800, CallKind.DIRECT)
-        pad = pads.call_pad(site, data, sectors, STUBS, origin, landing)
+        pad = pads.call_pad(site, data, sectors, stubs=STUBS, origin=origin, landing=landing)
     end = min(pad.cells.values(), default=len(pad.code))
     calls = [
         one
@@ -162,7 +162,7 @@ def test_an_address_is_the_same_wherever_what_takes_it_is_run(before: bytes, tar
     at = ADDRESS + len(before)
     raw = before + b"\x48\x8d\x05" + struct.pack("<i", ADDRESS + target - (at + 7))
     prologue = Prologue(ADDRESS, tuple(decode(raw, ADDRESS)), len(raw), raw)
-    pad = pads.entry_pad(prologue, 0x1234, STUBS, ADDRESS + 0x10000)
+    pad = pads.entry_pad(prologue, 0x1234, STUBS, origin=ADDRESS + 0x10000)
     loads = [one for one in decode(pad.code, ADDRESS + 0x10000) if one.code == Code.LEA_R64_M]
     assert any(one.ip_rel_memory_address == ADDRESS + target for one in loads)
 
@@ -193,7 +193,7 @@ def sieved() -> tuple[Callable[[int, int], int], ctypes.Array[ctypes.c_uint32], 
     prologue = Prologue(ADDRESS, tuple(decode(SIEVED, ADDRESS)), len(SIEVED), SIEVED)
     stubs = pads.Stubs(*[base] * 7)
     sieve = pads.Sieve(counts, factor, constants.WAIT_SHIFT)
-    pad = pads.entry_pad(prologue, 0x1234, stubs, base + 0x200, sieve=sieve)
+    pad = pads.entry_pad(prologue, 0x1234, stubs, origin=base + 0x200, sieve=sieve)
     memory[: len(TELLS)] = TELLS
     memory[0x200 : 0x200 + len(pad.code)] = pad.code
     call = ctypes.CFUNCTYPE(*[ctypes.c_uint64] * 5)(base + 0x200)

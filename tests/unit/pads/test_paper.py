@@ -278,7 +278,9 @@ def test_a_call_sites_pad(kind: CallKind, lands: bool, is_wanted: bool) -> None:
     own = site(kind)
     asks = STUBS.call if kind is CallKind.DIRECT else STUBS.indirect
     machine = Machine({asks: is_wanted})
-    pad = WRITER.call_pad(own, DATA, (), STUBS, PAD, LANDING + BACK if lands else None)
+    pad = WRITER.call_pad(
+        own, DATA, (), stubs=STUBS, origin=PAD, landing=LANDING + BACK if lands else None
+    )
     assert pad.back is not None
     machine.write(PAD, pad.code)
     machine.write(LANDING_WORD, struct.pack("<Q", own.back))
@@ -293,7 +295,7 @@ def test_a_call_sites_pad(kind: CallKind, lands: bool, is_wanted: bool) -> None:
 
 
 def test_a_pads_constants_are_where_it_says() -> None:
-    pad = WRITER.call_pad(site(CallKind.DIRECT), DATA, (), STUBS, PAD)
+    pad = WRITER.call_pad(site(CallKind.DIRECT), DATA, (), stubs=STUBS, origin=PAD)
     machine = Machine()
     machine.write(PAD, pad.code)
     assert machine.word(PAD + pad.cells[TARGET]) == machine.word(PAD + pad.target) == FLUSH
@@ -303,7 +305,7 @@ def test_a_pads_constants_are_where_it_says() -> None:
 def test_an_entry_pad_leads_the_link_register_to_a_landing(answer: int) -> None:
     """In place of the word that x86-64 has on the stack there."""
     machine = Machine({STUBS.entry: answer})
-    pad = WRITER.entry_pad(prologue(), DATA, STUBS, PAD, lands=True)
+    pad = WRITER.entry_pad(prologue(), DATA, STUBS, origin=PAD, lands=True)
     machine.write(PAD, pad.code)
     machine.write(HANDLE, WRITER.patch_bytes(None, HANDLE, SIZE, PAD))
     caller = MAIN + SIZE
@@ -319,7 +321,7 @@ def test_an_entry_pad_leads_the_link_register_to_a_landing(answer: int) -> None:
 @pytest.mark.parametrize("entry", [HANDLE, FLUSH])
 def test_an_entry_pad_that_only_tells(entry: int) -> None:
     machine = Machine()
-    machine.write(PAD, WRITER.entry_pad(prologue(entry), DATA, STUBS, PAD).code)
+    machine.write(PAD, WRITER.entry_pad(prologue(entry), DATA, STUBS, origin=PAD).code)
     machine.write(entry, WRITER.patch_bytes(None, entry, SIZE, PAD))
     assert machine.run() == PLAIN
     depth = 16 if entry == FLUSH else 0
@@ -348,7 +350,7 @@ def test_a_tail_jump_keeps_its_caller() -> None:
     machine.write(FLUSH, encode(Op.JUMP, n=WORD_OF + SIZE - FLUSH))
     machine.write(WORD_OF + SIZE, encode(Op.ADD, "p0", "p0", 70) + encode(Op.RETURN))
     (tail,) = function(FLUSH, machine).sites
-    machine.write(PAD, WRITER.tail_pad(tail, DATA, (), STUBS, PAD).code)
+    machine.write(PAD, WRITER.tail_pad(tail, DATA, (), stubs=STUBS, origin=PAD).code)
     machine.write(tail.patch, WRITER.patch_tail(tail, PAD))
     assert machine.run() == PLAIN
     assert machine.asked == [(STUBS.tail, DATA, STACK - 16)] * 2
@@ -415,10 +417,10 @@ def test_what_is_too_far_is_refused() -> None:
     with pytest.raises(OutOfReachError, match="too far"):
         WRITER.patch_bytes(CallKind.DIRECT, HANDLE, SIZE, far)
     with pytest.raises(OutOfReachError):
-        WRITER.entry_pad(prologue(), DATA, STUBS, far)
+        WRITER.entry_pad(prologue(), DATA, STUBS, origin=far)
     assert CELLS.returning_with(CELLS.UNUSED, LANDING, far) is None
     # What it calls is a constant of the pad's: that may be anywhere.
-    assert WRITER.call_pad(site(CallKind.DIRECT), DATA, (), STUBS, far)
+    assert WRITER.call_pad(site(CallKind.DIRECT), DATA, (), stubs=STUBS, origin=far)
 
 
 def test_a_landing_that_is_far_from_what_it_calls() -> None:
@@ -427,7 +429,7 @@ def test_a_landing_that_is_far_from_what_it_calls() -> None:
     machine = Machine({STUBS.call: 1})
     machine.write(far, encode(Op.ADD, "p0", "p0", 70) + encode(Op.RETURN))
     own = dataclasses.replace(own, target=far)
-    pad = WRITER.call_pad(own, DATA, (), STUBS, PAD, LANDING + BACK)
+    pad = WRITER.call_pad(own, DATA, (), stubs=STUBS, origin=PAD, landing=LANDING + BACK)
     assert pad.back is not None
     machine.write(PAD, pad.code)
     machine.write(LANDING_WORD, struct.pack("<Q", own.back))
@@ -489,7 +491,7 @@ def test_landings_of_this_processor(landings: tuple[ReturnLandings, Machine]) ->
     made.begin(0x8888, STUBS.landed)
     cell = made.claim(own.back)
     back = made.returns_to(cell)
-    pad = WRITER.call_pad(own, DATA, (), STUBS, PAD, back)
+    pad = WRITER.call_pad(own, DATA, (), stubs=STUBS, origin=PAD, landing=back)
     assert pad.back is not None
     machine.write(PAD, pad.code)
     made.lead(cell, WRITER.landing_call(own, back, PAD + pad.target), PAD + pad.back)

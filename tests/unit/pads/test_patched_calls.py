@@ -184,13 +184,16 @@ def assert_same(site: Site | None, code: bytes, sectors: str) -> None:
 
 
 @given(
-    cs | prefixes, st.sampled_from([*FORMS]), st.sampled_from([*NOPS]), st.sampled_from([*SECTORS])
+    before=cs | prefixes,
+    form=st.sampled_from([*FORMS]),
+    nop=st.sampled_from([*NOPS]),
+    sectors=st.sampled_from([*SECTORS]),
 )
-@example(b"\x2e\x2e\x2e", "call rax", 0, "beside it")
-@example(b"\x2e\x2e\x2e", "call r11", 0, "on the path")
+@example(before=b"\x2e\x2e\x2e", form="call rax", nop=0, sectors="beside it")
+@example(before=b"\x2e\x2e\x2e", form="call r11", nop=0, sectors="on the path")
 @pytest.mark.parametrize("is_kernel", [False, True], ids=["process", "kernel"])
 def test_a_call_with_any_prefixes(
-    is_kernel: bool, before: bytes, form: str, nop: int, sectors: str
+    is_kernel: bool, before: bytes, form: str, *, nop: int, sectors: str
 ) -> None:
     begin = (NOP if is_kernel else b"") + BEGIN
     call = complete(before + FORMS[form], CODE + len(begin))
@@ -205,14 +208,14 @@ JUMPS = {"jmp": b"\xe9", "jmp rax": b"\xff\xe0", "jmp r11": b"\x41\xff\xe3"}
 
 
 @given(
-    cs | prefixes,
-    st.sampled_from([*JUMPS]),
-    st.sampled_from([b"", b"\xcc\x66\x90", b"\x90" * 5]),
-    st.sampled_from([*SECTORS]),
+    before=cs | prefixes,
+    form=st.sampled_from([*JUMPS]),
+    behind=st.sampled_from([b"", b"\xcc\x66\x90", b"\x90" * 5]),
+    sectors=st.sampled_from([*SECTORS]),
 )
 @pytest.mark.parametrize("is_kernel", [False, True], ids=["process", "kernel"])
 def test_a_jump_with_any_prefixes(
-    is_kernel: bool, before: bytes, form: str, behind: bytes, sectors: str
+    is_kernel: bool, before: bytes, form: str, *, behind: bytes, sectors: str
 ) -> None:
     begin = (NOP if is_kernel else b"") + JUMPED
     code = begin + complete(before + JUMPS[form], CODE + len(begin)) + behind

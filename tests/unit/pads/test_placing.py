@@ -206,21 +206,21 @@ class Kernel(PlacedArea):
         )
 
     def header(self) -> bytes:
-        return self.memory.read(BASE, len(header(0, 0, 0, 0, range(0))))
+        return self.memory.read(BASE, len(header(0, 0, 0, size=0, waypoints=range(0))))
 
 
 def test_what_is_used_is_told_in_steps_before_it_is() -> None:
     world = Kernel()
     world.told.write(world.area)
-    assert world.header() == header(CONTROL, 0, 0, 1 << 14, range(0))
+    assert world.header() == header(CONTROL, 0, 0, size=1 << 14, waypoints=range(0))
     world.placing.place(world.area, world.placing.new_index(), 0, lambda at: pad())
-    told = header(CONTROL, 4096, 64, 1 << 14, range(0))
+    told = header(CONTROL, 4096, 64, size=1 << 14, waypoints=range(0))
     assert world.header() == told
     world.placing.place(world.area, world.placing.new_index(), 0, lambda at: pad())
     assert world.header() == told
     world.area.used = 4096
     world.placing.place(world.area, None, 0, lambda at: pad())
-    assert world.header() == header(CONTROL, 8192, 64, 1 << 14, range(0))
+    assert world.header() == header(CONTROL, 8192, 64, size=1 << 14, waypoints=range(0))
 
 
 def test_no_more_is_told_to_be_used_than_there_is() -> None:
@@ -235,7 +235,7 @@ def test_sites_are_led_through_waypoints_where_there_are_some() -> None:
     assert world.placing.lead(site(), BASE) is None
     world.told.waypoints = Waypoints(BASE, 0, world.memory.read, world.memory.write)
     world.told.write(world.area)
-    assert world.header() == header(CONTROL, 0, 0, 1 << 14, range(BASE, BASE))
+    assert world.header() == header(CONTROL, 0, 0, size=1 << 14, waypoints=range(BASE, BASE))
 
 
 def test_the_pad_of_an_earlier_sets_function_is_used_again() -> None:
@@ -246,7 +246,7 @@ def test_the_pad_of_an_earlier_sets_function_is_used_again() -> None:
     index = world.placing.new_index()
     row = world.tables.sites.address(index)
     origin, made = world.placing.place(
-        world.area, index, 0, lambda at: pads.entry_pad(prologue, row, STUBS, at)
+        world.area, index, 0, lambda at: pads.entry_pad(prologue, row, STUBS, origin=at)
     )
     assert made.back is not None
     blob = compiled.load()

@@ -135,7 +135,9 @@ def test_a_loop_shows_how_often_it_calls() -> None:
 
 
 def tree_text(root: Fnode) -> str:
-    return "\n".join(line.plain for line in draw_tree(root, 200, True, lambda c: f"{c:.0f}"))
+    return "\n".join(
+        line.plain for line in draw_tree(root, 200, True, latency=lambda c: f"{c:.0f}")
+    )
 
 
 def test_an_interrupt_is_one_cause_wherever_it_comes() -> None:
@@ -887,17 +889,18 @@ def test_the_paths_do_not_depend_on_the_lookahead(f0: Routine, percentage: float
 
 
 @given(
-    programs(),
-    st.sampled_from(LOOKAHEADS),
-    st.sampled_from([None, 20]),
-    st.sampled_from([1, 2, 4, 1000]),
-    st.sampled_from([2, 3, 32]),
+    f0=programs(),
+    lookahead=st.sampled_from(LOOKAHEADS),
+    decision_ops=st.sampled_from([None, 20]),
+    max_probes=st.sampled_from([1, 2, 4, 1000]),
+    max_depth=st.sampled_from([2, 3, 32]),
 )
 @settings(deadline=None)
 def test_orders_are_consistent(
     f0: Routine,
     lookahead: int | None,
     decision_ops: int | None,
+    *,
     max_probes: int,
     max_depth: int,
 ) -> None:

@@ -367,7 +367,7 @@ def test_who_waits_for_work_and_then_for_a_processor_waits_for_work(
         holders=(holder,),
     )
     ops = tuple(
-        made_op(n, kind, 1000, [call(0, wait, 0, 900)])
+        made_op(n, kind, 1000, spans=[call(0, wait, 0, 900)])
         for n, kind in enumerate((OpClass.IN_PEAK, OpClass.FASTEST), 1)
     )
     shown = Snapshot(

@@ -246,9 +246,15 @@ def test_votes_that_tell_nothing(found: Contest, text: str) -> None:
     assert what_was_seen(found, ruling.decision.needed) == text
 
 
-@given(callees, st.integers(0, 40), percentages, st.sampled_from(Loops), st.data())
+@given(
+    timed=callees,
+    own=st.integers(0, 40),
+    percentage=percentages,
+    loops=st.sampled_from(Loops),
+    data=st.data(),
+)
 def test_the_order_of_callees_does_not_matter(
-    timed: list[Callee], own: int, percentage: float, loops: Loops, data: st.DataObject
+    timed: list[Callee], own: int, percentage: float, *, loops: Loops, data: st.DataObject
 ) -> None:
     parameters = replace(CALLS, maxcount_percentage=percentage, loops=loops)
     order = data.draw(st.permutations(range(len(timed))))
@@ -288,9 +294,15 @@ def test_the_order_in_which_votes_come_does_not_matter(
     assert rulings[0] == rulings[1]
 
 
-@given(callees, st.integers(0, 40), percentages, st.booleans(), st.sampled_from(Loops))
+@given(
+    timed=callees,
+    own=st.integers(0, 40),
+    percentage=percentages,
+    auto=st.booleans(),
+    loops=st.sampled_from(Loops),
+)
 def test_a_conclusive_ruling_names_somebody_and_changes_nothing(
-    timed: list[Callee], own: int, percentage: float, auto: bool, loops: Loops
+    timed: list[Callee], own: int, percentage: float, *, auto: bool, loops: Loops
 ) -> None:
     parameters = replace(CALLS, maxcount_percentage=percentage, auto=auto, loops=loops)
     found = contest(timed, own=own, ops=40)

@@ -29,6 +29,7 @@ def test_one_level_at_a_time_where_probes_are_costly_and_time_is_not(
     microseconds: int,
     calls: int,
     in_peak: int,
+    *,
     seconds: float,
     decision_ops: int | None,
     one_level: bool,

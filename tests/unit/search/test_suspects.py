@@ -941,7 +941,7 @@ def test_calls_that_spend_their_time_otherwise_do_not_agree(waited: int, part: f
     for n in range(20):
         off = (Off(50, 950, OffReason.BLOCKED),) if n < waited else ()
         span = call(0, last, 10, 980)
-        ops.append(made_op(n, OpClass.IN_PEAK, 1000, [span], off=off))
+        ops.append(made_op(n, OpClass.IN_PEAK, 1000, spans=[span], off=off))
     path = RootCausePath((root, last), Ending(Cause.BLOCKED, waited))
     found = Snapshot(
         "serve", Status.FOUND, Probes.PAD, ftree=root, paths=(path,), ops=KeptOps(HZ, tuple(ops))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from darc.collectors.collector import Assignment, Collector, Way
+from darc.collectors.collector import Collector, CollectorBrief, Way
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.errors import EntryImpossibleError, TargetError, UnsupportedError
 from darc.model.parameters import Parameters, Probes
@@ -64,7 +64,7 @@ class Bench:
             Made,  # type: ignore[arg-type]
             lambda _: Made(self.told, f"number {next(numbers)}"),  # type: ignore[arg-type,return-value]
         )
-        self.assignment: Any = Assignment(
+        self.brief: Any = CollectorBrief(
             target=None,  # type: ignore[arg-type]
             program=SimpleNamespace(function=lambda _: None),  # type: ignore[arg-type]
             debuggee=None,  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ class Bench:
             listener=None,  # type: ignore[arg-type]
             note=self.notes.append,
         )
-        self.collecting = Collecting(self.assignment, way, SwitchWatch())
+        self.collecting = Collecting(self.brief, way, SwitchWatch())
 
     def begin(self) -> Bench:
         self.collecting.begin(None, self.begun.append)  # type: ignore[arg-type]
@@ -88,7 +88,7 @@ def bench() -> Bench:
 
 def test_it_begins(bench: Bench) -> None:
     bench.begin()
-    assert bench.told == [f"number 1 in for {bench.assignment.parameters.profile_calls}"]
+    assert bench.told == [f"number 1 in for {bench.brief.parameters.profile_calls}"]
     assert bench.notes == ["number 1 is in"]
     assert bench.begun == [bench.collecting.collector]
     assert bench.collecting.alive

@@ -130,7 +130,7 @@ def test_the_longest_calls_are_drawn_unless_all_are_asked_for() -> None:
     flush, write = snapshot.ftree.find("1.7"), snapshot.ftree.find("1.7.1")
     spans = [Span(flush, 0, 1_000_000)]
     spans += [Span(write, 1000 * n, 1000 * n + 100 + n) for n in range(150)]
-    op = ops.made_op(1, OpClass.IN_PEAK, 1_000_100, spans)
+    op = ops.made_op(1, OpClass.IN_PEAK, 1_000_100, spans=spans)
     shown = dataclasses.replace(snapshot, ops=KeptOps(samples.HZ, (op,)))
     text = timeline(shown, 1, PLAIN)
     assert text.count("write_out") == 39

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from darc.analyses.analysis import Analysis, Step, Subject
+from darc.analyses.analysis import Analysis, AnalysisBrief, Step
 from darc.model.ops import KeptOps, OffReason
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
@@ -16,9 +16,9 @@ _LONGEST = (1 << 64) - 1  # cycles
 class Idle(Analysis):
     """Of calls that are kept one by one, as many as ``--decision-ops`` says."""
 
-    def __init__(self, subject: Subject) -> None:
-        super().__init__(subject)
-        self._switches = subject.switches
+    def __init__(self, brief: AnalysisBrief) -> None:
+        super().__init__(brief)
+        self._switches = brief.switches
         self._needed = self.parameters.profile_calls
         self._profile = self._collector.counting.profile()
         self._kept: KeptOps | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from darc.analyses.analysis import Analysis, Step, Subject
+from darc.analyses.analysis import Analysis, AnalysisBrief, Step
 from darc.model.part import parts_of
 from darc.model.snapshot import Snapshot
 from darc.model.split import Shares
@@ -17,8 +17,8 @@ _LONGEST = (1 << 64) - 1  # cycles
 class Split(Analysis):
     """Times what f0 calls, in as many of its calls as ``--decision-ops`` says."""
 
-    def __init__(self, subject: Subject) -> None:
-        super().__init__(subject)
+    def __init__(self, brief: AnalysisBrief) -> None:
+        super().__init__(brief)
         self._needed = self.parameters.profile_calls
         self._profile = self._collector.counting.profile()
         self._shares = Shares()

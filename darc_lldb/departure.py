@@ -16,27 +16,27 @@ _STILL_LOOKS = 250
 """After so many looks the command that was to let the program go on has failed."""
 _END_SECONDS = 5.0
 """Longer than lldb takes to end when it may."""
-_PATIENCE_SECONDS = 15.0
-"""Longer than it takes to take probes out."""
+TAKING_OUT_SECONDS = 15.0
+"""Longer than it takes to take probes out: lldb ends after this time in any case."""
 
 
-class Leaving:
+class Departure:
     """Of ``inferior``. ``guarded`` runs what is given, and tells its errors."""
 
     def __init__(self, inferior: Inferior, guarded: Callable[[Callable[[], None]], None]) -> None:
         self._inferior = inferior
         self._guarded = guarded
         self._wanted: Callable[[], None] | None = None
-        self.goes_on = False
+        self.goes_by_lldb = False
         """Whether lldb lets the program go on, or is about to, without darc's lock."""
 
     def stands(self) -> None:
         """The program stands still, and lldb leaves it so as long as darc does."""
-        self.goes_on = False
+        self.goes_by_lldb = False
 
     def lets_go_on(self) -> None:
         """lldb is about to let it go on."""
-        self.goes_on = True
+        self.goes_by_lldb = True
 
     @property
     def is_wanted(self) -> bool:
@@ -49,7 +49,7 @@ class Leaving:
         thread, which must not have darc's lock."""
         over = threading.Event()
         self._begin(knock, take_out, over.set)
-        over.wait(_PATIENCE_SECONDS)
+        over.wait(TAKING_OUT_SECONDS)
 
     def ask(
         self, knock: Callable[[], bool], take_out: Callable[[], None], done: Callable[[], None]
@@ -86,7 +86,7 @@ class Leaving:
             if self._inferior.seems_to_stand():
                 still += 1
                 with self._inferior.lock:
-                    if not self.goes_on or still > _STILL_LOOKS:
+                    if not self.goes_by_lldb or still > _STILL_LOOKS:
                         self._leave_if_stopped()
             else:
                 still = 0

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from darc.analyses.analysis import Analysis, Subject
+from darc.analyses.analysis import Analysis, AnalysisBrief
 from darc.collectors.collector import Remains, Way
 from darc.model.parameters import Parameters
 
 
 @dataclass(frozen=True, kw_only=True)
-class Commission:
+class SessionBrief:
     """What an ``analysis``, which is made of calls, is to find out by the ``parameters``."""
 
     entry: int
@@ -19,7 +19,7 @@ class Commission:
     spec: str
     """which the user knows as this."""
     parameters: Parameters
-    analysis: Callable[[Subject], Analysis]
+    analysis: Callable[[AnalysisBrief], Analysis]
     way: Way | None = None
     """How to collect, where that is one for that analysis alone: it takes the place of that of its
     kind."""

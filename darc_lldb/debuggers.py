@@ -9,17 +9,17 @@ from darc_lldb.target import LldbTarget
 
 
 @dataclass(frozen=True)
-class Registered:
+class InDebugger:
     """What darc has in one debugger: the target, and the application that its commands are of."""
 
     target: LldbTarget
     app: App
 
 
-REGISTRY: dict[int, Registered] = {}
+DEBUGGERS: dict[int, InDebugger] = {}
 """By the debugger's id."""
 
 
 def target_of(app: App) -> LldbTarget:
     """That of an application."""
-    return next(one.target for one in REGISTRY.values() if one.app is app)
+    return next(one.target for one in DEBUGGERS.values() if one.app is app)

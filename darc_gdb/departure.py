@@ -14,7 +14,7 @@ from darc_gdb.farewell import Farewell
 from darc_gdb.target import GdbTarget
 
 
-class Leaving:
+class Departure:
     """Of ``target``'s program."""
 
     def __init__(self, app: App, target: GdbTarget) -> None:
@@ -32,7 +32,7 @@ class Leaving:
             return  # a child that gdb had as well
         self.farewell.rest()
         self._target.handlers.ended()
-        self._target.callbacks.guarded(self._app.observer.on_exit)
+        self._target.inferiors.callbacks.guarded(self._app.observer.on_exit)
 
     def on_leave(self) -> None:
         """Before gdb lets the program go or kills it: takes darc's probes out of it."""
@@ -41,7 +41,7 @@ class Leaving:
             with at_home(self._app, self._target):
                 self._app.observer.on_leave()
 
-        self._target.callbacks.guarded(leave)
+        self._target.inferiors.callbacks.guarded(leave)
 
     def check(self) -> None:
         """The user wants gdb to let the program go.
@@ -66,7 +66,7 @@ class Leaving:
 
     def on_new_inferior(self, event: gdb.NewInferiorEvent) -> None:
         """gdb has one more program: a child, for which it may leave the parent."""
-        self._target.callbacks.guarded(lambda: self._leave_parent(event.inferior))
+        self._target.inferiors.callbacks.guarded(lambda: self._leave_parent(event.inferior))
 
     def _leave_parent(self, inferior: gdb.Inferior) -> None:
         forked = is_analysed(self._app) and self._target.inferiors.has_forked(inferior)
