@@ -160,7 +160,7 @@ def test_all_of_a_stripped_program_are_its_own_and_not_those_that_it_shows() -> 
     own = cast("Module", world.modules[0])
 
     def names(*texts: str) -> list[str]:
-        found = choose(program, target, parse_patterns(texts), own)
+        found = choose(program, target, parse_patterns(texts), own=own)
         return [function.name for function in found.functions]
 
     assert names("*") == ["shown", "exported", "prog+0x18", "prog+0x20", "prog+0x28"]
