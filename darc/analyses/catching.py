@@ -231,7 +231,8 @@ class Catcher(Analysis):
             return
         stood, wait = self._open.standing(caught.call, caught.waits_for), None
         if stood.wait is not None:
-            name = self._names().object(stood.wait.kind, stood.wait.address)
+            names = ProgramNames(self._program, {}, stacks=self._switches.stack_pointers())
+            name = names.object(stood.wait.kind, stood.wait.address)
             wait = replace(stood.wait, name=name)
         self._place = CaughtCall(
             caught.spent.seconds,
@@ -270,10 +271,6 @@ class Catcher(Analysis):
     def part(self) -> Catching:
         """What is known of the calls that were late."""
         return Catching(self.seconds, self._caught, self.missed, self._place)
-
-    def _names(self) -> ProgramNames:
-        """Of functions and objects of the program."""
-        return ProgramNames(self._program, {})
 
     def snapshot(self, alive: bool) -> Snapshot:
         del alive

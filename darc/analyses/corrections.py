@@ -12,7 +12,6 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 
 from darc.analyses.offvotes import (
-    SHORTEST_TURN,
     OffVotes,
     Rules,
     conclude,
@@ -24,6 +23,7 @@ from darc.analyses.offvotes import (
 from darc.analyses.peakprofile import PeakProfile
 from darc.collectors.learnedtargets import is_others
 from darc.model.ftree import Cause, Cut, Ending, Fnode, RootCausePath, Unclear
+from darc.model.offtimes import SHORTEST_TURN
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, Op, OpClass
 from darc.model.parameters import Loops, Parameters
 from darc.model.shares import share_of, slight, weigh

@@ -37,10 +37,6 @@ _BESIDE = {Cause.PREEMPTION: OffReason.READY, Cause.STOPPED: OffReason.STOPPED}
 """Causes that are no call's, wherever in the op their time fell, with the reason of that."""
 _NOT_ITS_OWN = tuple(_BESIDE.values())
 
-SHORTEST_TURN = 700e-6
-"""Seconds: what Linux gives a thread at least (``base_slice_ns``, kernel/sched/fair.c, 6.18; up to
-6.11 it was 0.75 ms)."""
-
 _MANY_TIMES = 8
 """How many times what else it took an op that needs less than a turn was ready, for that to be what
 makes it slow; or the debugger held any op, in many stops."""

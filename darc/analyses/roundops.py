@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from darc.analyses.behind import Behind
 from darc.analyses.waitnames import ProgramNames
-from darc.analyses.waits import merge
+from darc.analyses.waits import merge, stacks_of
 from darc.analyses.wakeups import sleeps_of, waits_and_sleeps_of
 from darc.code.program import Program
 from darc.collectors.duties import KeepsOps
@@ -20,6 +20,11 @@ from darc.saved.descents import SavedDescent
 
 ENDED = "the program ended before the search's last round, which asks that: a longer run tells"
 """Why it is not known what ops waited for."""
+
+FEW = (
+    "too few calls came in the search's last round, which asks that: the same search again may tell"
+)
+"""The same where another round's ops are kept for that."""
 
 
 def _nobodys(_word: int) -> int | None:
@@ -90,6 +95,9 @@ class RoundOps:
         if not keeps or sample >= min(before, LEAST_FOR_ESTIMATES):
             self._kept = self._unwatched = kept
             self._is_of_file = False
+        elif self._kept is not None and kept.sees_waits and not self._kept.sees_waits:
+            self._kept = replace(self._kept, why_no_waits=FEW)
+            self._unwatched = None if self._unwatched is None else self._kept
 
     def forget(self, nodes: Collection[Fnode]) -> None:
         """They call what was not timed in the ops, and may be in what these call their own."""
@@ -135,6 +143,7 @@ class RoundOps:
                 kept.outsiders,
                 own_back=_nobodys if self._keeper is None else self._keeper.own_back,
                 name_of=self._switches.name_of,
+                stacks=stacks_of(kept.ops),
             )
             divide = functools.partial(waits_and_sleeps_of, off_of=self._switches.slept)
             if self._kept.sees_wake_ups:

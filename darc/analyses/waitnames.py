@@ -17,6 +17,7 @@ from darc.code.processor import (
     plt_slot,
 )
 from darc.code.program import Program
+from darc.code.regions import region_at
 from darc.code.unwind import callers
 from darc.code.unwind import path as path_of
 from darc.model.errors import DarcError
@@ -26,9 +27,10 @@ from darc.model.ops import ObjectKind, Stack
 
 class ProgramNames:
     """Names of a program, whose threads have these ``threads`` for names, and which shares memory
-    with processes whose names are those of ``outsiders``, by the ids of their threads. ``own_back``
-    tells the program's own return address by one that leads to darc's code; ``name_of`` the names
-    of other threads, as far as they are there."""
+    with processes whose names are those of ``outsiders``, by the ids of their threads. ``stacks``
+    has addresses down to which stacks of threads reach, where they are known. ``own_back`` tells
+    the program's own return address by one that leads to darc's code; ``name_of`` the names of
+    other threads, as far as they are there."""
 
     def __init__(
         self,
@@ -38,12 +40,14 @@ class ProgramNames:
         *,
         own_back: Callable[[int], int | None] = lambda word: None,
         name_of: Callable[[int], str] = lambda thread: "",
+        stacks: Mapping[int, int] | None = None,
     ) -> None:
         self._program = program
         self._threads = dict(threads)
         self._outsiders = outsiders or {}
         self._own_back = own_back
         self._name_of = name_of
+        self._stacks = stacks or {}
 
     def path(self, stack: Stack, within: str | None) -> tuple[str, ...]:
         """The functions of a thread, innermost first, up to the one that is called ``within``, or
@@ -133,7 +137,7 @@ class ProgramNames:
 
     def object(self, kind: ObjectKind, address: int) -> str:
         """Its symbol, and which field of that it is, as far as debug information tells; else the
-        module and where it is in that; else that it is on the heap or a stack."""
+        module and where it is in that; else its address, and in what memory that is."""
         if kind is ObjectKind.THREAD:
             return f"thread {address:#x}"
         before = [module for module in self._program.modules if module.start <= address]
@@ -146,17 +150,37 @@ class ProgramNames:
                 return shown + self._field(shown, address - offset, offset)
             if module.image.segment_of(address - module.bias) is not None:  # also what no file has
                 return f"{module.name}+{address - module.bias:#x}"
-        at = [r for r in self._program.regions if r.start <= address < r.end]
-        if at and at[0].is_stack:
-            return f"{address:#x} on a stack"
+        return f"{address:#x}{self._memory(address)}"
+
+    def _memory(self, address: int) -> str:
+        """In what memory without a file there is something. An arena of glibc's, of which each
+        thread may have one, begins where such memory does (``heap_for_ptr``, malloc/arena.c)."""
+        region = region_at(self._program.regions, address)
+        if region is None:
+            return ""
         if self.is_shared(address):
-            return f"{address:#x} in shared memory"
-        return f"{address:#x} on the heap"
+            return " in shared memory"
+        if (thread := self._on_stack(address, region.start)) is not None:
+            return f" on thread {thread}'s stack"
+        if region.is_stack:
+            return " on a stack"
+        if region.is_heap:
+            return " on the heap"
+        if region.inode:
+            return ""
+        return " on the heap" if region.start % _ARENA == 0 else " in anonymous memory"
+
+    def _on_stack(self, address: int, start: int) -> int | None:
+        """On whose stack it is: with the nearest end below it, in the same mapping, which begins at
+        ``start``."""
+        ends = ((end, thread) for thread, end in self._stacks.items())
+        below = [one for one in ends if start <= one[0] <= address]
+        return max(below)[1] if below else None
 
     def is_shared(self, address: int) -> bool:
         """Whether other processes may have the memory that is there, too."""
-        at = [r for r in self._program.regions if r.start <= address < r.end]
-        return bool(at) and bool(at[0].inode) and "s" in at[0].permissions
+        region = region_at(self._program.regions, address)
+        return region is not None and bool(region.inode) and "s" in region.permissions
 
     def outsider(self, number: int) -> str | None:
         """What the process is called that has a thread with that id, if it is another one."""
@@ -177,6 +201,9 @@ class ProgramNames:
             self._threads[number] = self._name_of(number) if number else ""
         return self._threads[number]
 
+
+_ARENA = 64 << 20
+"""Bytes of which each arena's memory begins at a multiple: glibc's ``HEAP_MAX_SIZE``."""
 
 _NAMELESS = re.compile(r"\+0x[0-9a-f]+$")
 

@@ -314,6 +314,18 @@ def merge(
     )
 
 
+def stacks_of(ops: Iterable[Op]) -> dict[int, int]:
+    """Where the stacks of the program's threads ended at their events, each as far down as any of
+    them tells."""
+    found: dict[int, int] = {}
+    for op in ops:
+        for event in op.events:
+            thread, pointer = event.thread if event.is_release else op.thread, event.stack.pointer
+            if thread and pointer and not event.is_outside:
+                found[thread] = min(found.get(thread, pointer), pointer)
+    return found
+
+
 def moments_of(ops: Iterable[Op]) -> int:
     """Into how many groups ops fall whose calls overlap in time."""
     moments, until = 0, -1

@@ -167,17 +167,21 @@ def choose(
     unnamed: bool = False,
 ) -> Chosen:
     """The functions of ``program`` that the patterns mean; ``own`` is the program's own file. They
-    are called by their symbols: most may not be needed, and to demangle takes long. ``unnamed``
-    says that those of its own file count as well where that was stripped, and shows some to others.
+    are called by their symbols: most may not be needed, and to demangle takes long. Where its own
+    file was stripped and shows some symbols to others, or none, the pattern that means all takes
+    what has none as well; ``unnamed`` says so of any, and that nothing else is meant then.
 
     Raises:
         NotFoundError: no pattern means any.
     """
     left_out: dict[int, tuple[Function, LeftOut]] = {}
-    known = _unnamed(own) if unnamed and own is not None else Candidates()
+    takes_all = unnamed or any(map(_means_all, patterns))
+    known = _unnamed(own) if takes_all and own is not None else Candidates()
     search = _Search(program, target, own, progress)
     meant, elsewhere, missing = [known], list[str](), list[str]()
-    for pattern in () if known else patterns:
+    for pattern in () if known and unnamed else patterns:
+        if known and _means_all(pattern):
+            continue
         found = search.find(pattern)
         if not found and not found.gone:
             missing.append(_missing(pattern, search))
@@ -195,6 +199,11 @@ def choose(
         tuple(dict.fromkeys(elsewhere)),
         tuple(dict.fromkeys(missing)),
     )
+
+
+def _means_all(pattern: Pattern) -> bool:
+    """Whether all functions of the program's own file are meant."""
+    return pattern.is_all and pattern.scope is None
 
 
 def _missing(pattern: Pattern, search: _Search) -> str:

@@ -41,6 +41,11 @@ class CodeRegions:
         return self._regions[at] if at >= 0 and address < self._regions[at].end else None
 
 
+def region_at(regions: Iterable[Region], address: int) -> Region | None:
+    """The one of ``regions`` that an address lies in."""
+    return next((r for r in regions if r.start <= address < r.end), None)
+
+
 def among(
     addresses: Sequence[int], stretches: Iterable[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:

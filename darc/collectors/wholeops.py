@@ -23,6 +23,9 @@ from darc.pads.foothold import Foothold
 from darc.pads.installer import PadInstaller
 from darc.target.target import Target
 
+_NO_GLIBC = "they wait by a C library other than glibc"
+"""Why it is not seen what calls wait for."""
+
 
 class PadOps(KeepsOps, SeesOpenCalls):
     """Those of one analysis; ``note`` takes what the user should know."""
@@ -90,8 +93,11 @@ class PadOps(KeepsOps, SeesOpenCalls):
         return None
 
     def _why_no_waits(self) -> str | None:
-        why = self._debuggee.why_no_waits(self._program)
-        return why if why is not None or self._sees_waits else self._debuggee.unseen_waits
+        why, guards = self._debuggee.why_no_waits(self._program), self._installer.guards
+        if why is not None or self._sees_waits:
+            return why
+        is_elsewhere = guards.knows_waits and not guards.has_waits
+        return _NO_GLIBC if is_elsewhere else self._debuggee.unseen_waits
 
     def running(self) -> Sequence[Running] | None:
         if not (self._debuggee.is_readable_while_it_runs and self._debuggee.shares_clock):

@@ -93,6 +93,11 @@ class ProcessSwitches(Watching):
     def begin(self) -> OffWatch:
         return Switches(self._pid)
 
+    def stack_pointers(self) -> Mapping[int, int]:
+        pid = self._pid
+        found = ((thread, procfs.stack_pointer(thread)) for thread in procfs.threads(pid))
+        return {procfs.own_id(pid, thread): end for thread, end in found if end is not None}
+
 
 class Switches(OffWatch):
     """Watches the threads of one process. Also a context manager, which closes it."""

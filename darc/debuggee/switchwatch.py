@@ -100,6 +100,11 @@ class Watching:
         """
         return None
 
+    def stack_pointers(self) -> Mapping[int, int]:
+        """Where the stacks of its threads end at this moment, by the ids that it knows them by: of
+        those that have no processor, as far as the system tells."""
+        return {}
+
 
 class SwitchWatch:
     """Owns an :class:`OffWatch` from :meth:`begin` to :meth:`end`. A watch
@@ -185,6 +190,10 @@ class SwitchWatch:
     def name_of(self, thread: int) -> str:
         """What a thread of the program is called; empty where it is not there."""
         return "" if self._watch is None else self._watch.names([thread]).get(thread, "")
+
+    def stack_pointers(self) -> Mapping[int, int]:
+        """See :meth:`Watching.stack_pointers`."""
+        return self._watching.stack_pointers()
 
     def watched(self, kept: KeptOps) -> WatchedOps:
         """Those ops, and when their threads were off their processors as far as that was watched.

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from darc.model.ftree import Cause, Ending, Fnode, RootCausePath
-from darc.model.offtimes import cycles_within
+from darc.model.offtimes import SHORTEST_TURN, cycles_within
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, Op, OpClass
 from darc.model.parameters import Loops
 from darc.model.peaks import Peak
@@ -224,8 +224,9 @@ def weigh(
     """What the causes of ``paths`` explain together, where a call that is faster than the peak
     takes ``fast`` cycles; ``None`` where it is not known of each of them, or where nothing is left
     to explain: the time in which a thread could have run is no function's, and counts only where
-    it is one of the causes. ``by_longest`` says that of each callee its longest call was taken out
-    of a function's own time (``--loops paper``), which is not known of ops."""
+    it is one of the causes, or more than these, in calls that are too short to be preempted for
+    what they compute. ``by_longest`` says that of each callee its longest call was
+    taken out of a function's own time (``--loops paper``), which is not known of ops."""
     if by_longest and any(
         is_own(path.ending) and not _is_whole(path.nodes[-1], path.ending) for path in paths
     ):
@@ -234,8 +235,9 @@ def weigh(
     taken = _taken_together(paths, kept, of_loops=_loop_and_caller)
     if told is None or taken is None:
         return None
-    is_ready = not any(path.ending.cause is Cause.PREEMPTION for path in paths)
-    slow = [(time, most - (_not_known(op) if is_ready else 0) - fast) for op, time, most in taken]
+    is_ready = any(path.ending.cause is Cause.PREEMPTION for path in paths)
+    is_ready = is_ready or _is_ready_by_chance(kept, taken)
+    slow = [(time, most - (0 if is_ready else _not_known(op)) - fast) for op, time, most in taken]
     whole = sum(excess for _, excess in slow)
     if whole <= 0:
         return None
@@ -243,6 +245,16 @@ def weigh(
     explained = sum(time for time, _ in slow)
     share = _share([(time, most) for _, time, most in told])
     return Weight(share, explained / whole, touched / len(slow))
+
+
+def _is_ready_by_chance(kept: KeptOps | None, taken: Sequence[tuple[Op, int, int]]) -> bool:
+    """Whether ops spent more time in which their threads could have run than what is ``taken`` of
+    them, in calls that need less than a turn of the processor: whatever computes for longer is
+    preempted for that."""
+    turn = 0.0 if kept is None else SHORTEST_TURN * kept.hz
+    ready = ((op.off_time(OffReason.READY), most) for op, _, most in taken)
+    short = sum(time for time, most in ready if most - time < turn)
+    return short > sum(time for _, time, _ in taken)
 
 
 def _not_known(op: Op) -> int:

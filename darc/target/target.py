@@ -57,6 +57,11 @@ class Region:
         """Whether the kernel says that it is a thread's stack."""
         return self.path.startswith("[stack")
 
+    @property
+    def is_heap(self) -> bool:
+        """The same of the heap that grows (brk(2))."""
+        return self.path == "[heap]"
+
 
 @dataclass(frozen=True)
 class Place:

@@ -28,9 +28,11 @@ from darc.model.shares import (
 )
 from darc.model.snapshot import Snapshot
 from darc.model.status import Status
-from darc.model.waits import Role, Waits, over_paths
+from darc.model.waits import Role, WaitedFor, Waits, over_paths
 from darc.views.bars import draw
+from darc.views.littlecauses import together_line, told_together
 from darc.views.nonekept import why_none_by_end
+from darc.views.pathwaits import apart_text, path_of_wait
 from darc.views.peaktable import bins_text, in_no_peak, peak_table
 from darc.views.style import Style, write, write_sentences
 from darc.views.treeview import (
@@ -253,11 +255,13 @@ def _why_no_waits(snapshot: Snapshot, waits: Waits, kept: KeptOps) -> str | None
         return "no op inside the peak was kept: 'darc start' with a peak that is frequent"
     if kept.sees_waits:
         return None
+    if kept.of_saved_run:
+        return "what they waited for was not watched in the run that was saved"
     if kept.why_no_waits is not None:
         return f"what they waited for was not watched: {kept.why_no_waits}"
     return (
         "what the calls that were kept waited for was not watched: the search ended before its "
-        "last round, in which that is done, or they wait by a C library other than glibc"
+        "last round, in which that is done"
     )
 
 
@@ -313,26 +317,42 @@ def path_lines(paths: Sequence[RootCausePath], snapshot: Snapshot, style: Style)
     is_lesser = bool(paths) and not so_far and is_minor(snapshot)
     lines = minor_lines(snapshot, style) if is_lesser else []
     usual = _lesser(snapshot) if is_lesser else "root cause"
+    most, waits = None if is_lesser else _most_behind(snapshot), snapshot.waits
+    of_path = None if most is None else path_of_wait(most, paths)
+    little = told_together(paths, snapshot) if is_lesser else []
     for path in paths:
+        if path in little:
+            continue
         cause = usual if path.is_sure else _POSSIBLE
         told = f"darc: {cause}{of}{so_far}: {path_text(path, style.name, style.most_on_way)}"
-        lines.append(Text(told, "bold"))
-        ending = ending_text(path.nodes[-1].function.name, path.ending, style.name)
-        if by := _calls_apart(path, snapshot.paths, style):
-            lines.append(Text(f"  by the call at {by}"))
-        lines.append(Text(f"  {ending}"))
-        if path.ending.cause is Cause.PREEMPTION and (quota := quota_text(snapshot.ops)):
-            lines.append(Text(f"  {quota}"))
-        if told := explained_text(explain(path, snapshot), snapshot):
-            lines.append(Text(f"  {told}"))
+        lines += [Text(told, "bold"), *_below_path(path, snapshot, style)]
+        if path is of_path and most is not None and waits is not None:
+            lines.append(Text(f"  {waited_text(most, waits.cycles, style.name)} ('darc waits')"))
+    if little:
+        lines.append(together_line(little, snapshot, f"{usual}s{of}", style))
     if paths and (had := _others_had_it(snapshot)) is not None:
         lines.append(Text(f"  {had}"))
-    who = None if is_lesser else _who_was_behind(snapshot, style)
-    if who is not None and paths:
+    if most is None or waits is None or of_path is not None:
+        return lines
+    who = apart_text(most, waits.cycles, paths, style.name)
+    if paths:
         lines.append(Text(f"  {who} ('darc waits')"))
-    elif who is not None and snapshot.status is Status.INCONCLUSIVE:
+    elif snapshot.status is Status.INCONCLUSIVE:
         lines.append(Text(f"darc: no path{of} is sure, but its calls {who} ('darc waits')", "bold"))
     return lines
+
+
+def _below_path(path: RootCausePath, snapshot: Snapshot, style: Style) -> list[Text]:
+    """How a path ends, and what its cause explains."""
+    ending = ending_text(path.nodes[-1].function.name, path.ending, style.name)
+    by = _calls_apart(path, snapshot.paths, style)
+    lines = [f"by the call at {by}"] if by else []
+    lines.append(ending)
+    if path.ending.cause is Cause.PREEMPTION and (quota := quota_text(snapshot.ops)):
+        lines.append(quota)
+    if told := explained_text(explain(path, snapshot), snapshot):
+        lines.append(told)
+    return [Text(f"  {line}") for line in lines]
 
 
 _POSSIBLE = "possible cause"
@@ -351,14 +371,13 @@ def _others_had_it(snapshot: Snapshot) -> str | None:
     return processor_text(waits) if 2 * waits.without_processor > waits.ready else None
 
 
-def _who_was_behind(snapshot: Snapshot, style: Style) -> str | None:
-    """For whom a process's calls waited most, where that is known, and much."""
+def _most_behind(snapshot: Snapshot) -> WaitedFor | None:
+    """What a process's calls waited for most, where it is known for whom, and much."""
     kept, waits = snapshot.ops, snapshot.waits
     if kept is None or waits is None or not kept.sees_waits or kept.sees_wake_ups:
         return None
     known = (one for one in over_paths(waits) if is_due_to_somebody(one, Role.RAN))
-    most = next((one for one in known if one.cycles >= _MUCH * waits.cycles), None)
-    return None if most is None else waited_text(most, waits.cycles, style.name)
+    return next((one for one in known if one.cycles >= _MUCH * waits.cycles), None)
 
 
 def minor_lines(snapshot: Snapshot, style: Style) -> list[Text]:

@@ -212,14 +212,18 @@ def processor_text(waits: Waits) -> str | None:
     return f"{had} for {100 * waits.ready / waits.cycles:.0f} % of the time"
 
 
-def waited_text(one: WaitedFor, cycles: int, show: Callable[[str], str]) -> str:
-    """What was waited for, for what part of all ``cycles``, and who had it."""
+def waited_text(
+    one: WaitedFor, cycles: int, show: Callable[[str], str], *, has_place: bool = False
+) -> str:
+    """What was waited for, for what part of all ``cycles``, and who had it; ``has_place``: also in
+    which functions."""
     if one.kind is ObjectKind.CALL:
         text = f"blocked in {_path(one.path, show)}" if one.path else "blocked"
     elif one.kind is ObjectKind.WAKE_UP and one.path and not one.name:
         text = f"slept in {show(one.path[0])}"
     else:
-        text = f"waited for {object_text(one, show)}"
+        where = f" in {_path(one.path, show)}" if has_place and one.path else ""
+        text = f"waited for {object_text(one, show)}{where}"
     text += f", {100 * one.cycles / max(cycles, 1):.0f} %"
     if not one.holders:
         return text
@@ -227,25 +231,30 @@ def waited_text(one: WaitedFor, cycles: int, show: Callable[[str], str]) -> str:
     whole = most.cycles >= _NEARLY_ALL * one.cycles
     of_it = "" if whole else f"{100 * most.cycles / one.cycles:.0f} % of that "
     text = f"{text}, {of_it}{holder_text(most, one.kind, show)}"
-    text += _asleep_text(most, show)
+    text += _off_text(most, show)
     last = _last_in_chain(most)
     return text if last is most else f"{text}, itself {holder_text(last, ObjectKind.WAKE_UP, show)}"
 
 
-_MUCH_ASLEEP = 0.25
-"""Of the time that somebody had something: for so long in one call it is told where it slept."""
+_MUCH_OFF = 0.25
+"""Of the time that somebody had something: for so long in one call it is told where it slept, and
+for so long without a processor that it had none."""
 
 
-def _asleep_text(holder: Holder, show: Callable[[str], str]) -> str:
-    """In which call it was blocked itself for much of that time; empty where it was in none."""
+def _off_text(holder: Holder, show: Callable[[str], str]) -> str:
+    """In which call it was blocked itself for much of that time, and whether it could have run and
+    had no processor; empty where neither took much."""
+    told = []
     slept = [one for one in holder.behind if one.role is Role.SLEPT]
-    if not slept:
-        return ""
-    most = max(slept, key=lambda one: one.cycles)
-    if most.cycles < _MUCH_ASLEEP * holder.cycles:
-        return ""
-    where = f" in {_path(most.path, show)}" if most.path else ""
-    return f", which was blocked{where} for {100 * most.cycles / holder.cycles:.0f} % of that"
+    most = max(slept, key=lambda one: one.cycles, default=None)
+    if most is not None and most.cycles >= _MUCH_OFF * holder.cycles:
+        where = f" in {_path(most.path, show)}" if most.path else ""
+        told.append(f"was blocked{where} for {100 * most.cycles / holder.cycles:.0f} % of that")
+    ready = sum(one.cycles for one in holder.behind if one.role is Role.READY)
+    if ready >= _MUCH_OFF * holder.cycles:
+        share = f"{100 * ready / max(holder.cycles, 1):.0f} %{'' if told else ' of that'}"
+        told.append(f"could have run for {share}, without a processor")
+    return f", which {' and '.join(told)}" if told else ""
 
 
 def _last_in_chain(holder: Holder) -> Holder:

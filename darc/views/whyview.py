@@ -11,8 +11,9 @@ from darc.model.profile import format_cycles, longer_time
 from darc.model.shares import explain
 from darc.model.snapshot import Snapshot
 from darc.model.status import EndedBy
-from darc.model.waits import over_paths
+from darc.model.waits import WaitedFor, over_paths
 from darc.model.why import Answer, Suspect, Verdict, Why
+from darc.views.pathwaits import apart_text, path_of_wait
 from darc.views.setview import making_told
 from darc.views.treeview import Show, decided, ending_text
 from darc.views.waitsview import (
@@ -164,17 +165,21 @@ def _answer_lines(
         why = (one.why or "").strip()
         yield Text(f"  not looked into: {note(why)}" if why else "  not looked into")
         return
+    yield from _found_lines(found, show, path_text)
+    if one.doubt is not None and number > 1:  # that of the first one is told below
+        yield Text(f"    {note(one.doubt)}")
+
+
+def _found_lines(
+    found: Snapshot, show: Show, path_text: Callable[[RootCausePath, Show], str]
+) -> Iterator[Text]:
+    """What a search has found, with what its calls waited for."""
+    waited = _most_waited(found)
+    of_path = None if waited is None else path_of_wait(waited, found.paths)
     for path in found.paths:
-        ending = ending_text(path.nodes[-1].function.name, path.ending, show)
-        share = explain(path, found).share
-        took = "" if share is None else f", {100 * share:.0f} % of the slow calls' time"
-        if path.ending.cause.is_of_no_call:
-            where = path_text(path, show)
-            how = "preempted" if path.ending.cause is Cause.PREEMPTION else "held by the debugger"
-            yield Text(f"  {how} in {where}{took}: no cause of its own", "bold")
-            continue
-        yield Text(f"  root cause: {path_text(path, show)}", "bold")
-        yield Text(f"    {ending}{took}")
+        yield from _cause_lines(path, found, show, path_text)
+        if path is of_path and waited is not None:
+            yield Text(f"    {_waited_line(waited, found, show)}")
     if not found.paths:
         is_late = found.ended_by is EndedBy.TIME
         yield Text(f"  why is not known: {'no time was left' if is_late else found.status.value}")
@@ -182,9 +187,27 @@ def _answer_lines(
         if len(so_far) > 1:
             names = way([show(node.function.name) for node in so_far])
             yield Text(f"  so far it is in {names}")
-    yield from _waits(found, show)
-    if one.doubt is not None and number > 1:  # that of the first one is told below
-        yield Text(f"    {note(one.doubt)}")
+    yield from _processor(found)
+    if waited is not None and of_path is None:
+        is_elsewhere = len(found.paths) > 1 or bool(found.paths and waited.path)
+        indent = "  " if is_elsewhere else "    "
+        yield Text(f"{indent}{_waited_line(waited, found, show, is_apart=True)}")
+
+
+def _cause_lines(
+    path: RootCausePath,
+    found: Snapshot,
+    show: Show,
+    path_text: Callable[[RootCausePath, Show], str],
+) -> Iterator[Text]:
+    where, share = path_text(path, show), explain(path, found).share
+    took = "" if share is None else f", {100 * share:.0f} % of the slow calls' time"
+    if path.ending.cause.is_of_no_call:
+        how = "preempted" if path.ending.cause is Cause.PREEMPTION else "held by the debugger"
+        yield Text(f"  {how} in {where}{took}: no cause of its own", "bold")
+        return
+    yield Text(f"  root cause: {where}", "bold")
+    yield Text(f"    {ending_text(path.nodes[-1].function.name, path.ending, show)}{took}")
 
 
 def _slow_text(suspect: Suspect, show: Show) -> str:
@@ -200,25 +223,40 @@ def _slow_text(suspect: Suspect, show: Show) -> str:
     )
 
 
-def _waits(found: Snapshot, show: Show) -> Iterator[Text]:
-    """What was waited for longest, wherever it was, and who had it."""
+def _processor(found: Snapshot) -> Iterator[Text]:
+    """For how long slow calls had no processor, where that is much, and no cause says it."""
     waits, kept = found.waits, found.ops
     if kept is None:
         return
+    indent = "  " if len(found.paths) > 1 else "    "
     is_quota = kept.quota_share > _MOSTLY
     if is_quota:
-        yield Text(f"    {quota_text(kept)}")
+        yield Text(f"{indent}{quota_text(kept)}")
     if waits is None or not kept.sees_waits or not waits.cycles:
         return
     is_told = is_quota or any(path.ending.cause is Cause.PREEMPTION for path in found.paths)
     if not is_told and (told := processor_text(waits)) is not None:
-        yield Text(f"    {told}")
-    for one in [one for one in over_paths(waits) if is_due_to_somebody(one)][:1]:
-        if one.cycles >= _LEAST_WAIT * waits.cycles:
-            told = waited_text(one, waits.cycles, show)
-            moments = moments_text(waits)
-            of = f" (of {calls_text(waits.ops)}{moments})" if moments else ""
-            yield Text(f"    {told}{of}")
+        yield Text(f"{indent}{told}")
+
+
+def _most_waited(found: Snapshot) -> WaitedFor | None:
+    """What was waited for longest, wherever it was, where it is known who had it."""
+    waits, kept = found.waits, found.ops
+    if kept is None or waits is None or not kept.sees_waits or not waits.cycles:
+        return None
+    most = next((one for one in over_paths(waits) if is_due_to_somebody(one)), None)
+    return most if most is not None and most.cycles >= _LEAST_WAIT * waits.cycles else None
+
+
+def _waited_line(one: WaitedFor, found: Snapshot, show: Show, *, is_apart: bool = False) -> str:
+    """That wait of ``found``'s calls; ``is_apart``: no path tells of it."""
+    waits = found.waits
+    assert waits is not None
+    told = waited_text(one, waits.cycles, show)
+    if is_apart:
+        told = apart_text(one, waits.cycles, found.paths, show)
+    moments = moments_text(waits)
+    return f"{told} (of {calls_text(waits.ops)}{moments})" if moments else told
 
 
 def _further(known: Why, show: Show) -> Iterator[str]:

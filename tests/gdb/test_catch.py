@@ -214,11 +214,11 @@ switches.Wakers = refused
 """
 
 UNTOLD_SWITCHES = """
-from darc.debuggee import process
+from darc.debuggee import switches
 from darc.model.errors import UnsupportedError
 def refused(pid):
     raise UnsupportedError("cannot tell running from waiting: as in a sandbox")
-process.Switches = refused
+switches.Switches = refused
 """
 
 

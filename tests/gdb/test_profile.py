@@ -627,6 +627,16 @@ def test_a_pattern_that_means_nothing_is_told_and_the_others_are_profiled(tmp_pa
     assert "no function is called no_such_function" in done.section("then"), done.gdb
 
 
+def test_all_of_a_stripped_program_are_its_own_functions(tmp_path: Path) -> None:
+    """By where they are in its file, though it has no names of them: not those of its libraries
+    alone, which are what '*' means where a program has no function."""
+    program = build("backend", strip="all")
+    commands = ["darc profile * --time 3s", "run", REPORT, "kill"]
+    done = debug(tmp_path, program, ("100000000",), commands)
+    called = [name for name, row in rows(done).items() if row["calls"]]
+    assert any(name.startswith(f"{program.name}+0x") for name in called), done.gdb
+
+
 AREAS = (
     "python print('areas', sorted({one.start for one in"
     " __import__('darc.debuggee.procfs', fromlist=['regions']).regions("

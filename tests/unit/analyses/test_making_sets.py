@@ -23,6 +23,7 @@ from darc.app import progress
 from darc.code import patterns
 from darc.code.callers import most_called
 from darc.code.live import NotNowError
+from darc.code.modules import Module
 from darc.code.patterns import Chosen, choose, parse_patterns, told_of_missing
 from darc.code.program import Program
 from darc.code.symscans import Symbol
@@ -147,6 +148,26 @@ def test_of_all_functions_only_those_that_are_timed_are_demangled(shown: list[st
         s for n, s in enumerate(SYMBOLS, 0x10) if n not in kept
     ]
     assert told == ["looks for functions in file 1 of 1", "counts the calls in file 1 of 1"]
+
+
+def test_all_of_a_stripped_program_are_its_own_and_not_those_that_it_shows() -> None:
+    """As of a server that shows functions to plugins: by its frame information. Others are called
+    by their names, and so are those of a file that has symbols of nearly all."""
+    world = OneFileProgram(["shown", "exported"])
+    program, target = cast("Program", world), cast("Target", None)
+    image = world.modules[0].image
+    image.frames = SimpleNamespace(starts=[0x10, 0x18, 0x20, 0x28])
+    own = cast("Module", world.modules[0])
+
+    def names(*texts: str) -> list[str]:
+        found = choose(program, target, parse_patterns(texts), own=own)
+        return [function.name for function in found.functions]
+
+    assert names("*") == ["shown", "exported", "prog+0x18", "prog+0x20", "prog+0x28"]
+    assert names("*", "shown") == names("*")
+    assert names("sh*") == ["shown"]
+    image.frames.starts = [0x10, 0x11]
+    assert names("*") == ["shown", "exported"]
 
 
 def test_those_that_most_call_come_first() -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from darc.analyses.roundops import ENDED, RoundOps
+from darc.analyses.roundops import ENDED, FEW, RoundOps
 from darc.code.program import Program
 from darc.debuggee.switchwatch import SwitchWatch
 from darc.model.offtimes import WatchedOps
@@ -87,6 +87,20 @@ def test_a_closing_round_with_too_few_leaves_those_of_the_one_before(
     known.take(first, is_closing=False)
     known.take(last, is_closing=True)
     assert known.kept is (last if is_taken else first)
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_that_too_few_came_in_the_closing_round_is_why_nobody_is_known(*, is_watched: bool) -> None:
+    """It alone asks what calls wait for, and its ops are not those that are kept."""
+    known = round_ops(Switches())
+    known.take(kept(), is_closing=False)
+    if is_watched:
+        known.watch()
+    known.take(dataclasses.replace(kept(3), sees_waits=True), is_closing=True)
+    known.watch()
+    assert known.kept is not None
+    assert known.kept.why_no_waits == FEW
+    assert len(known.kept.sample(OpClass.IN_PEAK)) == 10
 
 
 def test_those_of_a_file_stay_until_there_are_others() -> None:

@@ -11,7 +11,8 @@ import pytest
 from darc.analyses import waitnames
 from darc.analyses.waitnames import ProgramNames
 from darc.code.program import Program
-from darc.model.ops import Stack
+from darc.model.ops import ObjectKind, Stack
+from darc.target.target import Region
 
 START, SIZE = 0x1000, 0x1000
 FUNCTIONS = {
@@ -83,3 +84,43 @@ def test_who_has_handed_its_frame_on_is_told(
     monkeypatch.setattr(waitnames, "callers", lambda *_: backs)
     program = cast(Program, Code())
     assert ProgramNames(program, {}).path(Stack(0x7000, 0, (backs[0],)), within) == path
+
+
+ARENA, STACK, MAIN, HEAP, SHARED, PLAIN, FILE = (
+    Region(
+        start=start, end=start + 0x10000, permissions=permissions, offset=0, path=path, inode=inode
+    )
+    for start, permissions, path, inode in (
+        (0x7F0014000000, "rw-p", "", 0),
+        (0x7F0011230000, "rw-p", "", 0),
+        (0x7FFC12300000, "rw-p", "[stack]", 0),
+        (0x55827FD00000, "rw-p", "[heap]", 0),
+        (0x7F0019990000, "rw-s", "/dev/zero (deleted)", 7),
+        (0x7F0018880000, "rw-p", "", 0),
+        (0x7F0017770000, "rw-p", "/var/lib/data", 8),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        (STACK.start + 0x8040, "0x7f0011238040 on thread 8's stack"),
+        (STACK.start + 0x9040, "0x7f0011239040 on thread 9's stack"),  # adjacent, and merged
+        (STACK.start + 0x7040, "0x7f0011237040 in anonymous memory"),  # below what it reaches
+        (MAIN.start + 0x40, "0x7ffc12300040 on a stack"),
+        (MAIN.start + 0x9040, "0x7ffc12309040 on thread 7's stack"),
+        (HEAP.start + 0x40, "0x55827fd00040 on the heap"),
+        (ARENA.start + 0x40, "0x7f0014000040 on the heap"),
+        (SHARED.start + 0x40, "0x7f0019990040 in shared memory"),
+        (PLAIN.start + 0x40, "0x7f0018880040 in anonymous memory"),
+        (FILE.start + 0x40, "0x7f0017770040"),
+        (0x40, "0x40"),  # where nothing is by now
+    ],
+)
+def test_what_has_no_symbol_is_told_by_the_memory_that_it_is_in(address: int, told: str) -> None:
+    """Stacks of threads are memory like any other, but for what points into them."""
+    program = SimpleNamespace(modules=[], regions=(ARENA, STACK, MAIN, HEAP, SHARED, PLAIN, FILE))
+    stacks = {7: MAIN.start + 0x8000, 8: STACK.start + 0x8000, 9: STACK.start + 0x9000}
+    names = ProgramNames(cast(Program, program), {}, stacks=stacks)
+    assert names.object(ObjectKind.CONDITION, address) == told

@@ -33,8 +33,32 @@ def test_why_it_is_not_known_what_they_waited_for(
         why_no_waits=lambda _program: cannot,
         watch_holds=lambda: None,
     )
-    guards = SimpleNamespace(has_waits=True, has=lambda _guard: True, put_waits=list)
-    ops = PadOps(
+    ops = pad_ops(debuggee, has_waits=True)
+    if is_watched:
+        ops.watch_waits()
+    assert ops.kept_ops().why_no_waits == why
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_a_program_that_waits_elsewhere_is_told_from_a_search_that_ended_before(
+    *, is_watched: bool
+) -> None:
+    """Whether its C library is known was found out before the last round asks."""
+    debuggee = SimpleNamespace(
+        hz=10**9, unseen_waits=None, why_no_waits=lambda _program: None, watch_holds=lambda: None
+    )
+    ops = pad_ops(debuggee, has_waits=False)
+    if is_watched:
+        ops.watch_waits()
+    assert ops.kept_ops().why_no_waits == "they wait by a C library other than glibc"
+
+
+def pad_ops(debuggee: object, *, has_waits: bool) -> PadOps:
+    """Those of a program that has places where threads wait for each other, or none."""
+    guards = SimpleNamespace(
+        has_waits=has_waits, knows_waits=True, has=lambda _guard: True, put_waits=list
+    )
+    return PadOps(
         cast("object", None),  # type: ignore[arg-type]
         cast(Debuggee, debuggee),
         cast("object", None),  # type: ignore[arg-type]
@@ -44,6 +68,3 @@ def test_why_it_is_not_known_what_they_waited_for(
         foothold=None,  # type: ignore[arg-type]
         f0="f0",
     )
-    if is_watched:
-        ops.watch_waits()
-    assert ops.kept_ops().why_no_waits == why

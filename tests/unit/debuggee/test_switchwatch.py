@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import threading
 from collections.abc import Iterable, Mapping
 
+from darc.debuggee import procfs
+from darc.debuggee.switches import ProcessSwitches
 from darc.debuggee.switchwatch import Forerunner, OffWatch, SwitchWatch
 from darc.model.errors import UnsupportedError
 from darc.model.offtimes import OffTimes, WatchedOps
@@ -117,3 +121,21 @@ def test_why_there_is_no_watch_is_told() -> None:
     switches.begin()
     assert notes == ["the kernel does not let you"]
     assert not switches.is_watching
+
+
+def test_where_the_stacks_of_threads_end() -> None:
+    """Of those that wait: a thread that runs is not told of."""
+    switches = SwitchWatch(ProcessSwitches(os.getpid()))
+    waits = threading.Event()
+    thread = threading.Thread(target=waits.wait)
+    thread.start()
+    try:
+        while thread.native_id not in switches.stack_pointers():
+            os.sched_yield()
+        pointer = switches.stack_pointers()[thread.native_id or 0]
+    finally:
+        waits.set()
+        thread.join()
+    (region,) = (r for r in procfs.regions(os.getpid()) if r.start <= pointer < r.end)
+    assert not region.is_stack
+    assert "w" in region.permissions

@@ -253,14 +253,36 @@ def test_time_that_the_debugger_held_them_is_no_calls() -> None:
 
 
 def test_time_that_others_had_the_processor_is_nothing_to_explain() -> None:
-    path, kept = parse_of(watched((MS // 4, 5 * MS, OffReason.READY)))
-    assert weigh([path], kept, MS // 4) is None
+    path, kept = parse_of(watched((MS, 5 * MS, OffReason.READY)))
+    assert weigh([path], kept, MS) is None
     preempted = watched((0, 4 * MS, OffReason.READY))
     assert preempted.ftree is not None
     root = RootCausePath((preempted.ftree,), Ending(Cause.PREEMPTION, 20))
     found = weigh([root], preempted.ops, 2000)
     assert found is not None
     assert found.part == pytest.approx(0.8, abs=0.001)
+
+
+@pytest.mark.parametrize(("ran", "is_told"), [(MS // 4, True), (MS, False)])
+def test_that_short_calls_waited_for_a_processor_is_most_of_their_time(
+    ran: int, *, is_told: bool
+) -> None:
+    """Unlike calls that are preempted as they compute for longer than a turn of the processor."""
+    snapshot = watched((ran, 4 * ran, OffReason.READY))
+    assert snapshot.ops is not None
+    assert snapshot.ftree is not None
+    short = [
+        dataclasses.replace(op, latency=4 * ran, end=op.start + 4 * ran, sums=(), spans=())
+        for op in snapshot.ops.ops
+    ]
+    kept = dataclasses.replace(snapshot.ops, ops=tuple(short))
+    root = RootCausePath((snapshot.ftree,), Ending(Cause.FUNCTION, 20))
+    little = dataclasses.replace(snapshot, ops=kept, paths=(root,))
+    found = weigh_all(little)
+    assert found is not None
+    assert found.share == pytest.approx(0.25, abs=0.001)
+    assert found.is_minor == is_told
+    assert is_minor(little) == is_told
 
 
 def test_of_a_loop_of_short_calls_its_caller_is_a_part() -> None:

@@ -636,6 +636,51 @@ def test_what_is_waited_for_is_added_up_over_the_functions_that_wait() -> None:
     assert line in text
 
 
+@pytest.mark.parametrize(
+    ("where", "after"),
+    [("lookup", "    cause: blocked in lookup"), ("account", "    cause: blocked in account")],
+)
+def test_what_was_waited_for_stands_below_its_path(where: str, after: str) -> None:
+    """Whichever of two that is; what was waited for in another function says so."""
+    (suspect,) = suspects(of(row("slow", SLOW)))
+    root = Fnode(function("slow"))
+    paths = [
+        RootCausePath(
+            (root, root.add_child(function(name, number), None)), Ending(Cause.BLOCKED, 20)
+        )
+        for number, name in enumerate(("lookup", "account"), 2)
+    ]
+    sweep = Holder(role=Role.HELD, thread="house", path=(), cycles=500, ops=9, threads=(7,))
+
+    def told(place: str) -> list[str]:
+        lock = WaitedFor(
+            kind=ObjectKind.LOCK,
+            name="cache_lock",
+            path=(place, "slow"),
+            cycles=500,
+            ops=9,
+            waits=9,
+            holders=(sweep,),
+        )
+        found = Snapshot(
+            "slow",
+            Status.FOUND,
+            Probes.PAD,
+            paths=tuple(paths),
+            ops=KeptOps(HZ, sees_waits=True),
+            waits=Waits(9, 1000, (lock,)),
+        )
+        known = shown(Why(Verdict.FOUND, (Answer(suspect, found),)))
+        return status(known, Style()).splitlines()
+
+    lines = told(where)
+    held = '50 %, held by thread 7 "house": 9 calls'
+    assert lines[lines.index(after) + 1] == f"    waited for the lock cache_lock, {held}"
+    lines = told("log")
+    last = lines.index("    cause: blocked in account")
+    assert lines[last + 1] == f"  elsewhere: waited for the lock cache_lock in log ← slow, {held}"
+
+
 def told_of(known: FunctionSet) -> Why:
     """What is said where profiles have shown that and nothing was searched."""
     shown = Snapshot("*", Status.DONE, Probes.PAD, parts=parts_of(known))

@@ -741,6 +741,28 @@ def test_causes_of_the_smaller_part_do_not_read_as_if_the_cause_were_found() -> 
     assert status(little, PLAIN).startswith("darc: handle: only a smaller cause found\n")
 
 
+@pytest.mark.parametrize(("times", "is_together"), [(1, False), (2, True)])
+def test_causes_that_explain_little_each_are_told_in_one_line(
+    times: int, *, is_together: bool
+) -> None:
+    """Each by its ends, below the headline; what explains more has its lines."""
+    whole = ops.snapshot()
+    assert whole.ops is not None
+    longer = tuple(
+        dataclasses.replace(op, latency=op.latency * times, end=op.start + op.latency * times)
+        for op in whole.ops.ops
+    )
+    fill = ops.path_of(whole, "fill")
+    flush = RootCausePath(fill.nodes[:2], Ending(Cause.FUNCTION, 20))
+    paths = (fill, flush)
+    kept = dataclasses.replace(whole.ops, ops=longer)
+    lines = render.paths(dataclasses.replace(whole, ops=kept, paths=paths), PLAIN).splitlines()
+    assert lines[0].startswith("darc: most of peak 3's time has another cause")
+    together = "darc: smaller causes of peak 3, less than 10 % each: flush → fill 5 %, flush 0 %"
+    assert (together in lines) == is_together
+    assert sum("smaller cause of peak 3: " in line for line in lines) == (0 if is_together else 2)
+
+
 def test_what_a_function_takes_with_all_that_held_it_up_is_told_from_its_own_code(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -808,7 +830,7 @@ def test_who_was_behind_is_told_with_the_paths(*, has_paths: bool, share: int) -
     lock = WaitedFor(
         kind=ObjectKind.LOCK,
         name="st.m",
-        path=("get",),
+        path=("usleep", "write_out", "flush", "handle"),
         cycles=cycles * share // 100,
         ops=5,
         waits=5,
