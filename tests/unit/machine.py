@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from iced_x86 import Instruction, Mnemonic
 
@@ -111,6 +111,10 @@ class Pads(ProcessPads):
         self, program: object, *, unmap: bool = True, of_memory: bool = False
     ) -> list[str]:
         return []
+
+    def children_with_copies(self) -> Sequence[int]:
+        """The made-up process has none; that of its number here may have any."""
+        return ()
 
 
 class MadeUpWatching(Watching):
