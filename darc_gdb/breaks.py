@@ -115,10 +115,9 @@ class GdbBreaks(Breaks):
         with self._deciding.undisturbed():
             if self._arrive() is Outcome.STOP:
                 return self._deciding.stays(Outcome.STOP)
-            self._inferiors.callbacks.guarded(self._inferiors.callbacks.goes_on)
-            self._inferiors.callbacks.guarded(
-                self._inferiors.callbacks.went_on
-            )  # gdb tells of users' commands alone
+            callbacks = self._inferiors.callbacks
+            callbacks.guarded(callbacks.goes_on)
+            callbacks.guarded(callbacks.went_on)  # gdb tells of users' commands alone
         return False
 
     def _arrive(self) -> Outcome:

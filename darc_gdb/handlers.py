@@ -109,13 +109,13 @@ class EventHandlers:
     def goes_to_its_end(self) -> None:
         """The user lets it go on from where :attr:`dies` is so."""
         self.signal.goes_on()
-        self.jumps()
+        self.lets_go()
 
     def continues(self) -> None:
         """The user lets the program go on by 'continue'."""
         self.is_let_go = False
 
-    def jumps(self) -> None:
+    def lets_go(self) -> None:
         """The user lets it go on in another way than by 'continue' and by steps."""
         self.is_let_go = True
 

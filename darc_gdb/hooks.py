@@ -148,7 +148,7 @@ class _GoHook(gdb.Command):
     def invoke(self, argument: str, from_tty: bool) -> None:
         with ctrlc.waits():
             backend.TARGET.bell.see_to_it()
-        backend.TARGET.handlers.jumps()
+        backend.TARGET.handlers.lets_go()
 
 
 class _BeginHook(gdb.Command):

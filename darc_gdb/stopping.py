@@ -72,7 +72,7 @@ class Stopping:
             target.inferiors.callbacks.failed(error)
             is_passed = False
         if not is_passed:
-            self.on_user_stop(brief=target.user_breaks.hits.may_go_on(event))
+            self.on_user_stop(may_go_on=target.user_breaks.hits.may_go_on(event))
 
     def before_stop(self) -> None:
         """See :meth:`~darc.app.observer.Observer.before_stop`."""
@@ -84,16 +84,16 @@ class Stopping:
         with at_home(self._app, self._target):
             return self._app.observer.follow_up()
 
-    def on_user_stop(self, *, brief: bool = False) -> None:
-        """``brief``: it may go on without the user."""
+    def on_user_stop(self, *, may_go_on: bool = False) -> None:
+        """``may_go_on``: it may go on without the user."""
         self._target.handlers.at_prompt()
         try:
             with at_home(self._app, self._target):
-                self._app.observer.on_stop(brief=brief)
+                self._app.observer.on_stop(may_go_on=may_go_on)
         except Exception as error:
             self._target.inferiors.callbacks.failed(error)
         finally:
-            if not brief:
+            if not may_go_on:
                 self._farewell.rest()
 
     def before_prompt(self, *_event: object) -> None:
@@ -132,7 +132,7 @@ class Stopping:
                 if self._farewell.is_wanted():  # gdb ends as soon as it runs
                     self._app.observer.on_leave()
                     self._farewell.release()
-                self._app.observer.before_continue()
+                self._app.observer.goes_on()
 
     @property
     def _is_watched(self) -> bool:
@@ -154,4 +154,4 @@ class Stopping:
         if pid is not None and self._is_watched:
             self._farewell.watch(pid)  # before the monitor, which is not to get the signals either
         with at_home(self._app, self._target):
-            self._app.observer.on_resume()
+            self._app.observer.went_on()

@@ -67,8 +67,8 @@ def connect(debugger: lldb.SBDebugger, app: App, target: LldbTarget) -> None:
         failed=lambda error: target.screen.complain(told(app, error)),
         on_user_stop=app.observer.on_stop,
         follow_up=app.observer.follow_up,
-        goes_on=app.observer.before_continue,
-        went_on=app.observer.on_resume,
+        goes_on=app.observer.goes_on,
+        went_on=app.observer.went_on,
         end=app.observer.on_exit,
         lost=app.observer.on_lost,
     )
@@ -131,7 +131,7 @@ class _Before:
 
     def _before_continue(self) -> None:
         self._target.look_at_breakpoints()
-        self._app.observer.before_continue()
+        self._app.observer.goes_on()
         self._before_launch()
 
     def _before_launch(self) -> None:

@@ -128,7 +128,7 @@ class Lifetime:
             self.guarded(tell if lost else callbacks.end)
             self._bell.forget()
 
-    def resumed(self) -> None:
+    def went_on(self) -> None:
         """The watcher saw the program go on."""
         self._inferior.may_ask(False)
         self.guarded(self._inferior.callbacks.went_on)

@@ -25,7 +25,7 @@ _STUCK_POLLS = 40
 class Informed(Protocol):
     """Who is told. Called on the watcher's thread."""
 
-    def resumed(self) -> None:
+    def went_on(self) -> None:
         """The program goes on. May not wait for lldb."""
 
     def hears_stand(self) -> bool:
@@ -113,7 +113,7 @@ class Watcher:
             self._still = self._still + 1 if stands else 0
             if self._waits is _Waits.RESUME and not stands:
                 self._waits = _Waits.STOP
-                self._informed.resumed()
+                self._informed.went_on()
                 return
             late = self._waits is _Waits.STOP and self._still >= _STILL_POLLS
             stuck = self._is_stuck(stands)  # also where it has run for less than a look

@@ -155,7 +155,7 @@ class App:
 
     def goes_on(self) -> None:
         """What has waited has begun, and the program goes on: the debugger tells nobody."""
-        self.observer.goes_on()
+        self.observer.goes_on_by_itself()
 
     def stop(self) -> None:
         """``darc stop``."""

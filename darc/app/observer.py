@@ -71,12 +71,13 @@ class Observer:
         if self._session is not None:
             self._session.pauses.begin()
 
-    def on_stop(self, *, brief: bool = False) -> None:
-        """The program stopped for the user. Where it will probably go on at once (``brief``), what
-        watches it while it runs is left alone; :meth:`rest` is called if it does not."""
+    def on_stop(self, *, may_go_on: bool = False) -> None:
+        """The program stopped for the user. Where it will probably go on at once
+        (``may_go_on``), what watches it while it runs is left alone; :meth:`rest` is called if it
+        does not."""
         if self._session is not None:
             self._session.pauses.stands()
-        if not brief:
+        if not may_go_on:
             self.rest()
         session = self._session
         if session is None:
@@ -139,7 +140,7 @@ class Observer:
 
     # ------------------------------------------------------------------- it goes on
 
-    def before_continue(self) -> None:
+    def goes_on(self) -> None:
         """The user lets the program go on, and not step by step."""
         session = self._session
         if session is not None:
@@ -149,10 +150,10 @@ class Observer:
             finally:
                 self._target.screen.progress(None)  # the debugger is about to write
 
-    def on_resume(self) -> None:
+    def went_on(self) -> None:
         """The program goes on."""
         self._is_killed = False
-        self._waiting.program_runs(attached=self._target.attached)
+        self._waiting.went_on(attached=self._target.attached)
         self._current.journal.goes_on()
         session = self._session
         if session is not None and session.alive and self._monitor is None:
@@ -160,10 +161,10 @@ class Observer:
             self._target.screen.runs()
             self._monitor = Monitor(session, self._target, style)
 
-    def goes_on(self) -> None:
+    def goes_on_by_itself(self) -> None:
         """The program goes on from a stop of darc's, of which the debugger tells nobody."""
-        self.before_continue()
-        self.on_resume()
+        self.goes_on()
+        self.went_on()
 
     def on_child(self) -> None:
         """The debugger goes on with a child of the program: copies of probes are taken out."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from darc.collectors.collector import Remains
 from darc.debuggee.debuggee import Debuggee
+from darc.model.enumerated import first_few
 from darc.target.target import State, Target
 
 _MUCH_MEMORY = 64 << 10
@@ -82,7 +83,7 @@ class Stay:
         self._told.update(new)
         if new:
             are = "a child of the program's has" if len(new) == 1 else f"{len(new)} children have"
-            listed = ", ".join(map(str, new[:_LISTED])) + (", …" if len(new) > _LISTED else "")
+            listed = first_few([str(child) for child in new], _LISTED)
             self._emit(
                 f"darc: {are} copies of what darc had put into the program ({listed}), which do "
                 "nothing there: 'darc stop' in a debugger that has attached to it takes them out"

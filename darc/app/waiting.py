@@ -181,7 +181,7 @@ class Waiting:
         """Another one takes the place of what came to nothing."""
         self.failure = None
 
-    def program_runs(self, *, attached: bool) -> None:
+    def went_on(self, *, attached: bool) -> None:
         """A program goes on, which was ``attached`` to, or launched."""
         self._was_attached = attached
 

@@ -31,8 +31,8 @@ from darc.code.headers import (
     segment_at,
 )
 from darc.code.pointers import CodePointers
-from darc.code.probes import Probe, probes_of
 from darc.code.processor import BREAKPOINT, LARGEST, MACHINE, PROGRAMS, handed_to_c
+from darc.code.stapprobes import StapProbe, stap_probes_of
 from darc.code.symbols import FunctionSymbols
 from darc.model.errors import FormatError, UnsupportedError
 from darc.model.libraries import is_c_library, is_loader
@@ -106,9 +106,9 @@ class Image:
 
     @functools.cached_property
     @where_damaged(tuple)
-    def probes(self) -> Sequence[Probe]:
+    def stap_probes(self) -> Sequence[StapProbe]:
         """Those that it offers to debuggers and tracers, in the order of its notes."""
-        return tuple(probes_of(self._headers))
+        return tuple(stap_probes_of(self._headers))
 
     @where_damaged(tuple)
     def _read_segments(self) -> tuple[Segment, ...]:

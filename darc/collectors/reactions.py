@@ -61,7 +61,7 @@ class Reactions:
         self._count = count
         self._decide = decide
         self.counts_in: Callable[[int], bool] = lambda _thread: True
-        """Whether the calls of f0 count that this thread begins; see :meth:`watch`."""
+        """Whether the calls of f0 count that this thread begins; see :meth:`count_where`."""
         self._operations: dict[int, OpenOp] = {}
         """Of each strand, that which is under way."""
         self.unreturned = 0

@@ -127,7 +127,7 @@ class TellsWaits:
         thread."""
         return None
 
-    def switches(self) -> Watching:
+    def watching(self) -> Watching:
         """Tells when its threads leave their processors, as far as that is told from outside."""
         return Watching()
 

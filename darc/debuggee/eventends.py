@@ -7,6 +7,7 @@ debugger's own thread they would hold up the program, which stands still as a se
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 
@@ -22,13 +23,16 @@ class EventEnds:
         self._is_at_work = False
 
     def add(self, fd: int) -> None:
-        """Takes over the descriptor, which is closed soon."""
+        """Takes over the descriptor, which is closed soon; at once where no thread may be made."""
         with self._changed:
             self._fds.append(fd)
             if self._is_at_work:
                 return
             self._is_at_work = True
-        begin_thread(self._work, "darc-ends")
+        try:
+            begin_thread(self._work, "darc-ends")
+        except RuntimeError:
+            self._work()
 
     def wait(self) -> None:
         """Until all are closed."""
@@ -44,8 +48,19 @@ class EventEnds:
                     self._changed.notify_all()
                     return
             for fd in fds:
-                os.close(fd)
+                with contextlib.suppress(OSError):  # whatever it tells, the descriptor is closed
+                    os.close(fd)
 
 
-ENDS = EventEnds()
-"""This process's."""
+_ENDS = EventEnds()
+"""This process's: the room for descriptors that it has is one, too."""
+
+
+def end(fd: int) -> None:
+    """Takes over the descriptor of an event, which ends soon."""
+    _ENDS.add(fd)
+
+
+def wait_for_ends() -> None:
+    """Until all have ended that were to: there is room for as many descriptors again."""
+    _ENDS.wait()

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 
 from darc.debuggee import perf
-from darc.debuggee.eventends import ENDS
+from darc.debuggee.eventends import end
 from darc.debuggee.switch_rings import room_for_descriptors
 from darc.debuggee.switchwatch import Forerunner
 from darc.debuggee.wakers import open_first
@@ -46,4 +46,4 @@ class FirstEvents(Forerunner):
     def close(self) -> None:
         self.wait()
         while self._fds:
-            ENDS.add(self._fds.pop())
+            end(self._fds.pop())

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from darc.debuggee import clock, perf, perf_stacks, procfs
-from darc.debuggee.eventends import ENDS
+from darc.debuggee.eventends import end
 from darc.debuggee.perf import Ring
 from darc.debuggee.perf_stacks import LeftProcessors
 from darc.debuggee.switch_rings import room_for_descriptors
@@ -135,7 +135,7 @@ class Leavings:
     def close(self) -> None:
         """Watches no more. What was seen can still be asked for."""
         for fd in self._events:
-            ENDS.add(fd)
+            end(fd)
         self._events.clear()
         for ring in self._rings:
             ring.close()

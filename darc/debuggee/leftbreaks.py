@@ -18,6 +18,7 @@ from darc.code.processor import BREAKPOINT, decode
 from darc.code.program import Program
 from darc.debuggee import procfs
 from darc.debuggee.wordscan import own_pages
+from darc.model.enumerated import first_few
 from darc.model.errors import TargetError
 from darc.target.target import Target
 
@@ -85,7 +86,11 @@ def take_out_breakpoints(
     told of that, and of what may be one and stays. It is one where debuggers have theirs; and
     elsewhere, where it ``is_known`` that a debugger was killed that had probes in the program, and
     the program does not hear of breakpoints itself. Where the kernel has executed probes of its own
-    in this process, all stay."""
+    in this process, all stay.
+
+    Raises:
+        TargetError: a byte could not be put back.
+    """
     try:
         found = list(_strays(target, program, pid))
     except TargetError:
@@ -117,9 +122,9 @@ def _is_debuggers(one: _Stray, found: Sequence[_Stray]) -> bool:
     if not _DEBUGGERS.isdisjoint(image.symbols.names_at(own)):
         return True
     strays = {other.address - other.module.bias for other in found if other.module is one.module}
-    taken = {probe.name for probe in image.probes if probe.address in strays}
+    taken = {probe.name for probe in image.stap_probes if probe.address in strays}
     is_gdbs = _PROBES <= taken <= _PROBES | _MORE_PROBES  # a tracer may be at some of them, or all
-    return is_gdbs and any(p.address == own and p.provider == "rtld" for p in image.probes)
+    return is_gdbs and any(p.address == own and p.provider == "rtld" for p in image.stap_probes)
 
 
 def _is_instruction(program: Program, one: _Stray) -> bool:
@@ -133,7 +138,7 @@ def _is_instruction(program: Program, one: _Stray) -> bool:
 def _told(program: Program, out: Sequence[_Stray]) -> Iterator[str]:
     if out:
         breakpoints, were = ("a breakpoint", "was") if len(out) == 1 else ("breakpoints", "were")
-        listed = _listed([_called(program, one) for one in out])
+        listed = first_few([_called(program, one) for one in out], _TOLD)
         yield (
             f"{breakpoints} that a killed debugger had left in {listed} {were} taken out: the "
             "program would have ended there"
@@ -142,22 +147,16 @@ def _told(program: Program, out: Sequence[_Stray]) -> Iterator[str]:
 
 def _told_of_others(program: Program, stay: Sequence[_Stray]) -> Iterator[str]:
     if stay:
-        listed = _listed(
-            [
-                f"{_called(program, one)} at {one.address:#x}, where the file has {one.stored:#x}"
-                for one in stay
-            ]
-        )
+        places = [
+            f"{_called(program, one)} at {one.address:#x}, where the file has {one.stored:#x}"
+            for one in stay
+        ]
+        listed = first_few(places, _TOLD)
         yield (
             f"a breakpoint of somebody else's stays in {listed}: probes of the kernel's (uprobes) "
             "mean it; where a killed debugger has left it, the program ends there, unless the "
             "file's byte is written back"
         )
-
-
-def _listed(places: Sequence[str]) -> str:
-    more = len(places) - _TOLD
-    return ", ".join(places[:_TOLD]) + (f" and {more} more places" if more > 0 else "")
 
 
 def _called(program: Program, one: _Stray) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from darc.code.system_calls import SystemCall
-from darc.debuggee.eventends import ENDS
+from darc.debuggee.eventends import end
 from darc.target.memory import PAGE
 
 _FD_CLOEXEC = 8
@@ -272,7 +272,7 @@ class Ring:
         self._pointers.release()
         self._view.release()
         _libc.munmap(self._address, PAGE + self.size)
-        ENDS.add(self.fd)
+        end(self.fd)
 
 
 def map_ring(fd: int, most: int) -> Ring:

@@ -17,7 +17,7 @@ from darc.debuggee.journal import is_darcs, journal_of
 from darc.debuggee.nature import Nature
 from darc.debuggee.process_pads import NO_TASKS, ProcessPads
 from darc.debuggee.quota import Quota
-from darc.debuggee.switches import ProcessSwitches
+from darc.debuggee.switches import ProcessWatching
 from darc.debuggee.switchwatch import Watching
 from darc.debuggee.watchover import WatchOver
 from darc.model.errors import NotFoundError, TargetError, UsageError
@@ -117,8 +117,8 @@ class ProcessDebuggee(Debuggee):
     def tick(self) -> float | None:
         return procfs.tick()
 
-    def switches(self) -> Watching:
-        return ProcessSwitches(self._pid)
+    def watching(self) -> Watching:
+        return ProcessWatching(self._pid)
 
     def watch_holds(self) -> Callable[[], bool]:
         return Holds(self._pid).any_since

@@ -270,7 +270,7 @@ def deaf(pid: int, signals: Sequence[int]) -> dict[int, int]:
     threads come, go and block signals meanwhile."""
     counts = dict.fromkeys(signals, 0)
     for thread in threads(pid):
-        blocked = int(status(pid, thread).get("SigBlk", "0"), 16)
+        blocked = int(status(pid, thread).get("SigBlk", "0"), 16)  # of all at one moment
         waits_itself = is_in(pid, thread, SystemCall.RT_SIGTIMEDWAIT)
         for signal in signals:
             counts[signal] += waits_itself or bool(blocked >> (signal - 1) & 1)

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from darc.debuggee import perf, procfs
-from darc.debuggee.eventends import ENDS
+from darc.debuggee.eventends import end, wait_for_ends
 from darc.debuggee.perf import Ring, Switch
 from darc.debuggee.switch_history import Interval
 from darc.target.memory import PAGE
@@ -178,7 +178,7 @@ class ThreadRings:
                 self.close()
                 if error.errno not in _TRY_OTHERWISE:
                     raise
-                ENDS.wait()
+                wait_for_ends()
             else:
                 self._watched.update(threads)
                 self.follows = True
@@ -228,7 +228,7 @@ class ThreadRings:
     def close(self) -> None:
         """None is watched any more."""
         for fd in self._events:
-            ENDS.add(fd)
+            end(fd)
         self._events.clear()
         for ring in self._rings.values():
             ring.close()

@@ -20,7 +20,7 @@ from types import TracebackType
 
 from darc.debuggee import clock, leavings, perf, procfs
 from darc.debuggee import switch_history as history
-from darc.debuggee.eventends import ENDS
+from darc.debuggee.eventends import wait_for_ends
 from darc.debuggee.firstevents import FirstEvents
 from darc.debuggee.hindrances import TRACER, Hindrances
 from darc.debuggee.leavings import Leavings
@@ -81,7 +81,7 @@ def _mapped(value: int, known: Sequence[int], others: Sequence[int], otherwise: 
     return others[near] + round((value - known[near]) * (rate or otherwise))
 
 
-class ProcessSwitches(Watching):
+class ProcessWatching(Watching):
     """Of one process."""
 
     def __init__(self, pid: int) -> None:
@@ -130,7 +130,7 @@ class Switches(OffWatch):
         self._hindrances.look(self._tracer.thread)
 
     def _begin(self) -> None:
-        ENDS.wait()  # an earlier watch's: there is room for so many events alone
+        wait_for_ends()  # an earlier watch's: there is room for so many events alone
         try:
             with room_for_descriptors():
                 self._rings = ThreadRings(self._pid)

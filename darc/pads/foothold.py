@@ -273,7 +273,7 @@ class Foothold(ABC):
     def free_stuck(self) -> list[str]:
         """At the begin of an analysis: threads that are seen no more, as they seem to stand inside
         the agent, are seen again. What the user should know of it. (In a process the agent and the
-        monitor see to that while it runs: :meth:`AgentMemory.watch_stale`.)"""
+        monitor see to that while it runs: :meth:`~darc.agent.openops.OpenOps.watch_stale`.)"""
         return []
 
     def add_contexts(self, threads: int) -> str | None:

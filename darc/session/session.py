@@ -81,7 +81,7 @@ class Session:
         """What it tells of itself."""
         self.deadline = Deadline(self, self._figures, self.parameters.max_time)
         """Until when it watches calls."""
-        self._switches = SwitchWatch(debuggee.switches(), self.note)
+        self._switches = SwitchWatch(debuggee.watching(), self.note)
         self.background = Background(self, debuggee, self._switches, target.turn)
         """What is done for it while the program runs."""
         collector_brief = self._collector_brief(before.remains, progress)

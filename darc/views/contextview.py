@@ -14,6 +14,7 @@ from typing import Any
 from rich.text import Text
 
 from darc.model.contexts import Context, Coverage, RankedPath, coverage
+from darc.model.enumerated import first_few
 from darc.model.inference import Trace
 from darc.model.profile import format_cycles
 from darc.saved.contexts import (
@@ -24,7 +25,7 @@ from darc.saved.contexts import (
     nodes_to_json,
 )
 from darc.views.style import Style, write
-from darc.views.words import Shown, counted, first_few, threads_text, way
+from darc.views.words import Shown, counted, threads_text, way
 
 _HEAT = "█▓▒░"
 _COLOURS = ("bold red", "red", "yellow", "dim")

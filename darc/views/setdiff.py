@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.text import Text
 
 from darc.model.comparison import ChangeVerdict, PeakChange
+from darc.model.enumerated import first_few
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
 from darc.model.profile import Profile, format_cycles
 from darc.model.setdiff import Difference, Fate, Method, SetDifference
 from darc.views.style import Style, write
-from darc.views.words import Shown, first_few, shorten
+from darc.views.words import Shown, shorten
 
 SHOWN_ROWS = 20
 """Functions that are listed unless all are asked for."""

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
+from darc.model.enumerated import first_few
 from darc.model.profile import time_below
 from darc.model.walk import Chain, End, Walk, WalkGroup
 from darc.views.waitsview import quota_told
-from darc.views.words import first_few, threads_text
+from darc.views.words import threads_text
 
 _LONGER = 1.1
 """Times what was asked for: longer windows are told."""

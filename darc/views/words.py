@@ -344,13 +344,6 @@ def wrapped(text: str, width: int) -> list[str]:
     return [*found, line]
 
 
-def first_few(names: Sequence[str], most: int) -> str:
-    """``a, b and 3 more``: not more than ``most`` of them."""
-    more = len(names) - most
-    text = ", ".join(names[:most])
-    return f"{text} and {more} more" if more > 0 else text
-
-
 _HISSES = ("s", "x", "z", "ch", "sh")
 
 

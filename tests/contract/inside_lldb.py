@@ -33,9 +33,8 @@ class LldbWorld(World):
         self._debugger = debugger
         debugger.SetAsync(False)
         self.target = LldbTarget(debugger)
-        DEBUGGERS[debugger.GetID()] = InDebugger(
-            self.target, cast(App, None)
-        )  # no command is given
+        no_app = cast(App, None)  # no command is given
+        DEBUGGERS[debugger.GetID()] = InDebugger(self.target, no_app)
         self.target.inferior.serve(lambda: False, LldbCallbacks(failed=self._failed))
         self.failures: list[Exception] = []
         self._execute("target stop-hook add -P darc_lldb.stophook.StopHook")

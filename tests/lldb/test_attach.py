@@ -109,7 +109,7 @@ from darc_lldb.debuggers import DEBUGGERS
 (target,) = (one.target for one in DEBUGGERS.values())
 lldb.debugger.SetAsync(True)
 target.catch_up()
-app.observer.before_continue()
+app.observer.goes_on()
 print("told:", target.stopping.hears_stand(), "- probes are out:", app.session.pauses.are_out)
 lldb.debugger.SetAsync(False)
 """

@@ -29,7 +29,7 @@ from darc_lldb.debuggers import DEBUGGERS
 
 known = DEBUGGERS[lldb.debugger.GetID()]
 app, target = known.app, known.target
-before_continue, on_leave = app.observer.before_continue, app.observer.on_leave
+before_continue, on_leave = app.observer.goes_on, app.observer.on_leave
 PATIENCE = time.monotonic() + 60
 
 def tell():
@@ -44,7 +44,7 @@ def leave():
         time.sleep(0.01)
     on_leave()
 
-app.observer.before_continue, app.observer.on_leave = tell, leave
+app.observer.goes_on, app.observer.on_leave = tell, leave
 """
 """The signal comes when the probes are in and lldb has not let the program go on yet. darc's own
 thread is so slow in taking them out that lldb lets it go on meanwhile, unless darc waits."""

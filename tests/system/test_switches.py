@@ -21,7 +21,7 @@ from typing import NamedTuple
 import pytest
 
 from darc.debuggee import clock, leavings, perf, perf_stacks, procfs, switch_rings, switches, wakers
-from darc.debuggee.eventends import ENDS
+from darc.debuggee.eventends import end, wait_for_ends
 from darc.debuggee.firstevents import FirstEvents
 from darc.debuggee.switches import ClockPairs, Switches
 from darc.model.offtimes import OffTimes
@@ -62,7 +62,7 @@ class Told:
 def may_ask_who_wakes() -> bool:
     """Whether the kernel tells this process who wakes threads."""
     try:
-        ENDS.add(wakers.open_first(os.getpid()))
+        end(wakers.open_first(os.getpid()))
     except OSError:
         return False
     return True
@@ -282,13 +282,13 @@ class TestThreads:
 
 def events() -> int:
     """The kernel's that this process has open."""
-    ENDS.wait()
+    wait_for_ends()
     links = [one.readlink() for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
     return sum(1 for link in links if str(link) == "anon_inode:[perf_event]")
 
 
 def descriptors() -> int:
-    ENDS.wait()
+    wait_for_ends()
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 

@@ -154,7 +154,7 @@ class Debuggee(ProcessDebuggee):
     def risk_of_breakpoints(self) -> str | None:
         return None
 
-    def switches(self) -> Watching:
+    def watching(self) -> Watching:
         return MadeUpWatching(lambda: self.off_watch)
 
     def arm_limit(self, handler: Callable[[], Outcome]) -> int | None:

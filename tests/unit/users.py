@@ -50,7 +50,7 @@ class UserOf(Generic[_Debuggee]):
 
     def go_on(self, calls: int = 400) -> None:
         """'continue': up to a stop, or to one of the user's after so many calls of f."""
-        self.app.observer.before_continue()
+        self.app.observer.goes_on()
         self.machine.stopped = False
         for _ in range(calls):
             self.calls += 1

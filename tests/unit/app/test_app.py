@@ -324,7 +324,7 @@ def test_the_debugger_lets_go_of_a_program_that_runs(user: User) -> None:
     user.go_on(10)
     user.target.was_attached = True
     user.app.observer.check_leaving()
-    user.app.observer.before_continue()
+    user.app.observer.goes_on()
     user.target.running = True
     with pytest.raises(UsageError, match="type 'interrupt' first"):
         user.app.observer.check_leaving()
@@ -392,7 +392,7 @@ def test_memory_that_the_program_does_not_let_go_is_told_of(
 def test_the_program_ends(user: User) -> None:
     user.start()
     user.go_on(10)
-    user.app.observer.before_continue()
+    user.app.observer.goes_on()
     _ = user.said
     user.target.end()
     user.app.observer.on_exit()
@@ -420,7 +420,7 @@ def test_a_program_that_is_killed_at_a_stop_begins_anew_with_run(
 
 def test_the_debugger_loses_the_program(user: User) -> None:
     user.start()
-    user.app.observer.before_continue()
+    user.app.observer.goes_on()
     _ = user.said
     user.app.observer.on_lost(1)
     assert "the debugger has lost process 1, which lives" in user.said

@@ -258,7 +258,7 @@ def test_an_analysis_that_cannot_begin_is_told_and_forgotten(world: WaitingUser)
 def test_where_a_program_was_attached_to_another_one_is_meant(world: WaitingUser) -> None:
     """'run' may begin the file of one that has ended anew, which is not what was there."""
     world.waiting.for_program(world.request())
-    world.waiting.program_runs(attached=True)
+    world.waiting.went_on(attached=True)
     world.waiting.for_program(world.request())
     assert world.app.said == [
         "darc: waits for late: type 'run'",

@@ -246,11 +246,11 @@ def test_a_stop_is_darcs_where_nothing_else_has_stopped_the_program(events: Any)
 
 def test_a_jump_goes_on_unseen_until_the_program_stands_for_the_user(events: Any) -> None:
     made = Handlers().handlers
-    made.jumps()
+    made.lets_go()
     assert made.is_let_go
     made.at_prompt()
     assert not made.is_let_go
-    made.jumps()
+    made.lets_go()
     made.at_prompt(runs=True)
     assert made.is_let_go, "'jump &' has the prompt at once"
     made.continues()

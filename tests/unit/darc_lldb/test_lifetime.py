@@ -187,7 +187,7 @@ def test_files_that_are_new_are_told_of(world: ToldLifetime) -> None:
 
 
 def test_what_the_watcher_sees_is_told_without_asking_lldb(world: ToldLifetime) -> None:
-    world.life.resumed()
+    world.life.went_on()
     assert (world.inferior.asks, world.told) == ([False], ["went on"])
     assert world.life.hears_stand()
 

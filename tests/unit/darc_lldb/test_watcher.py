@@ -28,7 +28,7 @@ ctypes.CDLL(None).syscall(60, 0)  # of the main thread alone
 class Silent:
     """Nobody is told."""
 
-    def resumed(self) -> None:
+    def went_on(self) -> None:
         """Nothing."""
 
     def hears_stand(self) -> bool:

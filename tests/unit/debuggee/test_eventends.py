@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from darc.debuggee import eventends
 from darc.debuggee.eventends import EventEnds
 
 
@@ -46,5 +47,24 @@ def test_nobody_waits_while_the_kernel_does(monkeypatch: pytest.MonkeyPatch) -> 
     assert closed == [1001, 1002]
 
 
-def test_there_is_nothing_to_wait_for() -> None:
-    EventEnds().wait()
+def test_where_no_thread_may_be_made_they_are_closed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As at a limit of processes: nobody waits for one that never began."""
+
+    def refused(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(eventends, "begin_thread", refused)
+    ends, fd = EventEnds(), os.open("/dev/null", os.O_RDONLY)
+    ends.add(fd)
+    assert not is_open(fd)
+    ends.wait()
+
+
+def test_what_cannot_be_closed_holds_up_nothing() -> None:
+    ends, fd = EventEnds(), os.open("/dev/null", os.O_RDONLY)
+    for one in (1 << 20, fd):
+        ends.add(one)
+    ends.wait()
+    assert not is_open(fd)

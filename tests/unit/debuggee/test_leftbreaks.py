@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from darc.code.modules import load_image
-from darc.code.probes import Probe
 from darc.code.program import Program
+from darc.code.stapprobes import StapProbe
 from darc.debuggee import leftbreaks, procfs
 from darc.debuggee.leftbreaks import take_out_breakpoints
 from darc.model.ftree import Function
@@ -38,8 +38,8 @@ class Image:
     """A dynamic linker."""
 
     symbols: Symbols = field(default_factory=Symbols)
-    probes: Sequence[Probe] = tuple(
-        Probe(at, "rtld", name) for name, at in (PROBES | OTHERS).items()
+    stap_probes: Sequence[StapProbe] = tuple(
+        StapProbe(at, "rtld", name) for name, at in (PROBES | OTHERS).items()
     )
 
     def loaded(self, address: int, size: int) -> bytes:
@@ -161,7 +161,7 @@ def test_probes_of_a_file_are_instructions_without_effect() -> None:
     ctypes.CDLL("libstdc++.so.6")
     path = next(r.path for r in procfs.regions(os.getpid()) if "/libstdc++.so" in r.path)
     image = load_image(Path(path))
-    assert {(p.provider, p.name) for p in image.probes} == {
+    assert {(p.provider, p.name) for p in image.stap_probes} == {
         ("libstdcxx", name) for name in ("catch", "throw", "rethrow")
     }
-    assert {image.loaded(p.address, 1) for p in image.probes} == {b"\x90"}
+    assert {image.loaded(p.address, 1) for p in image.stap_probes} == {b"\x90"}

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from darc.debuggee import perf
-from darc.debuggee.eventends import ENDS
+from darc.debuggee.eventends import wait_for_ends
 from darc.debuggee.switches import Switches
 from darc.model.errors import UnsupportedError
 
 
 def descriptors() -> int:
-    ENDS.wait()
+    wait_for_ends()
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Mapping
 
 from darc.debuggee import procfs
-from darc.debuggee.switches import ProcessSwitches
+from darc.debuggee.switches import ProcessWatching
 from darc.debuggee.switchwatch import Forerunner, OffWatch, SwitchWatch
 from darc.model.errors import UnsupportedError
 from darc.model.offtimes import OffTimes, WatchedOps
@@ -125,7 +125,7 @@ def test_why_there_is_no_watch_is_told() -> None:
 
 def test_where_the_stacks_of_threads_end() -> None:
     """Of those that wait: a thread that runs is not told of."""
-    switches = SwitchWatch(ProcessSwitches(os.getpid()))
+    switches = SwitchWatch(ProcessWatching(os.getpid()))
     waits = threading.Event()
     thread = threading.Thread(target=waits.wait)
     thread.start()

@@ -58,7 +58,7 @@ def test_stop_takes_every_probe_out(user: User) -> None:
 def test_it_is_not_let_go_of_while_it_runs(user: User) -> None:
     """Its probes would stay in it."""
     user.start()
-    user.app.observer.before_continue()
+    user.app.observer.goes_on()
     user.target.running = True
     with pytest.raises(
         UsageError, match="the remote program runs, and darc's probes come out only"
@@ -69,7 +69,7 @@ def test_it_is_not_let_go_of_while_it_runs(user: User) -> None:
 def test_what_is_left_in_it_is_told(user: User) -> None:
     """The debugger lets it go all the same: it lives, with probes."""
     session = user.start()
-    user.app.observer.before_continue()
+    user.app.observer.goes_on()
     user.target.running = True
     _ = user.said
     user.app.observer.on_leave()
@@ -103,7 +103,7 @@ def test_its_memory_is_left_alone_while_it_runs(
     user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = user.start()
-    user.app.observer.before_continue()
+    user.app.observer.goes_on()
 
     def read(*_: object) -> bytes:
         raise AssertionError("it runs")

@@ -18,7 +18,7 @@ _OWNER, _KIND = b"stapsdt\0", 3
 
 
 @dataclass(frozen=True)
-class Probe:
+class StapProbe:
     """One place of a probe, by the file's own address; there may be several of a name."""
 
     address: int
@@ -26,7 +26,7 @@ class Probe:
     name: str
 
 
-def probes_of(headers: Headers) -> Iterator[Probe]:
+def stap_probes_of(headers: Headers) -> Iterator[StapProbe]:
     """All that a file's notes tell of. Raises ValueError or struct.error where it is damaged."""
     section, base = headers.section(".note.stapsdt"), headers.section(".stapsdt.base")
     data, at = b"" if section is None else headers.data(section), 0
@@ -40,4 +40,4 @@ def probes_of(headers: Headers) -> Iterator[Probe]:
         address, linked, _ = _PLACES.unpack_from(data, told)
         provider, name = data[told + _PLACES.size : told + size].split(b"\0", 2)[:2]
         moved = base.address - linked if base is not None and linked else 0
-        yield Probe(address + moved, provider.decode("latin-1"), name.decode("latin-1"))
+        yield StapProbe(address + moved, provider.decode("latin-1"), name.decode("latin-1"))
