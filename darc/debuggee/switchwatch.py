@@ -86,7 +86,8 @@ class Forerunner(ABC):
 
 
 class Watching:
-    """How watches of one program begin. Of this one nothing is told from outside."""
+    """What the system tells of one program's threads from outside: where they stand, and, watched
+    from some moment on, when they leave their processors. Of this one nothing is."""
 
     def expect(self) -> Forerunner | None:
         """What of :meth:`begin` takes long is begun beside; the caller closes it."""
