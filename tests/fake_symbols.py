@@ -17,6 +17,12 @@ class FakeSymbols(FunctionSymbols):
     def __init__(self, symbols: Iterable[Symbol]) -> None:
         super().__init__(no_headers(), DebugFile(no_headers(), Path("/")))
         self._listed = Listed(((number,), symbol) for number, symbol in enumerate(symbols))
+        self.stripped = False
+        """Whether they are only those that the file shows to others."""
+
+    @property
+    def is_stripped(self) -> bool:
+        return self.stripped
 
     def _read(self) -> Listed:
         return self._listed

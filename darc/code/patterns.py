@@ -175,8 +175,9 @@ def choose(
         NotFoundError: no pattern means any.
     """
     left_out: dict[int, tuple[Function, LeftOut]] = {}
-    takes_all = unnamed or any(map(_means_all, patterns))
-    known = _unnamed(own) if takes_all and own is not None else Candidates()
+    known = Candidates()
+    if own is not None and (unnamed or _means_all_of(own, patterns)):
+        known = _unnamed(own)
     search = _Search(program, target, own, progress)
     meant, elsewhere, missing = [known], list[str](), list[str]()
     for pattern in () if known and unnamed else patterns:
@@ -199,6 +200,11 @@ def choose(
         tuple(dict.fromkeys(elsewhere)),
         tuple(dict.fromkeys(missing)),
     )
+
+
+def _means_all_of(own: Module, patterns: Sequence[Pattern]) -> bool:
+    """Whether all functions of that file are meant, and their names do not tell which these are."""
+    return any(map(_means_all, patterns)) and own.image.symbols.is_stripped
 
 
 def _means_all(pattern: Pattern) -> bool:

@@ -226,6 +226,14 @@ class FunctionSymbols:
         found = [_symbol_table(one, name) for one, name in wanted if one is not None]
         return [table for table in found if table is not None]
 
+    @property
+    def is_stripped(self) -> bool:
+        """Whether there are those alone that the file shows to others, if any."""
+        return all(
+            one is None or one.section(".symtab") is None
+            for one in (self._headers, self._debug_file.headers)
+        )
+
     @functools.cached_property
     @where_damaged(bytes)
     def _versions(self) -> bytes:

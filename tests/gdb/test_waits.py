@@ -31,7 +31,7 @@ from darc.model.ops import OpClass
 
 shown = app.session.analysis.snapshot(False)
 kept = shown.ops
-found = conclude(shown.paths, shown.ftree, kept.sample(OpClass.IN_PEAK), Rules())
+found = conclude(shown.paths, shown.ftree, kept.sample(OpClass.IN_PEAK), rules=Rules())
 ops = [
     {
         "class": op.kept_as.value,
@@ -219,9 +219,11 @@ def test_without_permission_one_line_and_the_same_answer(tmp_path: Path) -> None
 @pytest.mark.parametrize("program", ["threads"])
 @needs_permission
 def test_nothing_is_left_in_the_debugger(tmp_path: Path, program: str) -> None:
-    """When the search is over, no event is open any more."""
+    """When the search is over, no event is open any more: they end beside it."""
     (tmp_path / "look.py").write_text(
         "import os\n"
+        "from darc.debuggee.eventends import wait_for_ends\n"
+        "wait_for_ends()\n"
         "links = [os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')"
         " if os.path.lexists(f'/proc/self/fd/{n}')]\n"
         "print('events:', sum('perf_event' in one for one in links))\n"

@@ -157,6 +157,7 @@ def test_all_of_a_stripped_program_are_its_own_and_not_those_that_it_shows() -> 
     program, target = cast("Program", world), cast("Target", None)
     image = world.modules[0].image
     image.frames = SimpleNamespace(starts=[0x10, 0x18, 0x20, 0x28])
+    image.symbols.stripped = True
     own = cast("Module", world.modules[0])
 
     def names(*texts: str) -> list[str]:
@@ -168,6 +169,19 @@ def test_all_of_a_stripped_program_are_its_own_and_not_those_that_it_shows() -> 
     assert names("sh*") == ["shown"]
     image.frames.starts = [0x10, 0x11]
     assert names("*") == ["shown", "exported"]
+
+
+def test_what_has_no_name_in_a_file_that_was_not_stripped_is_no_function_of_it() -> None:
+    """As the ways into other files (.plt), of which a small program has as many as functions."""
+    world = OneFileProgram(["main", "work"])
+    world.modules[0].image.frames = SimpleNamespace(starts=[0x10, 0x11, 0x18, 0x20, 0x28])
+    found = choose(
+        cast("Program", world),
+        cast("Target", None),
+        parse_patterns(["*"]),
+        own=cast("Module", world.modules[0]),
+    )
+    assert [function.name for function in found.functions] == ["main", "work"]
 
 
 def test_those_that_most_call_come_first() -> None:
