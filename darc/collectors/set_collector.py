@@ -115,11 +115,9 @@ class SetCollector(PadCollector, TimesSets):
         return self.pads
 
     def _room(self) -> Room:
-        """Also what a search needs: one that follows finds an agent there, and the program does not
-        stand still until another one is."""
         room = self._backend.room_for_set(self._room_of())
         assert room is not None, "whoever chose the functions has asked"
-        return room.joined(super()._room())
+        return self._backend.room_for_both(room, super()._room())
 
     def _room_of(self) -> int:
         """For how many functions there is to be room."""

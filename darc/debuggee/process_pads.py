@@ -76,6 +76,11 @@ class ProcessPads(PadBackend):
     def room_for_set(self, functions: int) -> Room | None:
         return room_for_set(functions, len(procfs.threads(self._pid)))
 
+    def room_for_both(self, of_set: Room, of_search: Room) -> Room:
+        """The search finds an agent there, and the program does not stand still until another one
+        is."""
+        return of_set.joined(of_search)
+
     def living(self) -> AbstractSet[int]:
         return procfs.own_ids(self._pid)
 

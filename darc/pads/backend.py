@@ -73,6 +73,12 @@ class PadBackend(ABC):
         del functions
         return None
 
+    def room_for_both(self, of_set: Room, of_search: Room) -> Room:
+        """For that set, where a search that needs the other may follow. (Where tables have some
+        sizes alone, the search has its own.)"""
+        del of_search
+        return of_set
+
     def living(self) -> AbstractSet[int]:
         """The ids of all threads, as they know them themselves. Any thread."""
         return frozenset()
