@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from darc.target.ownthread import begin_thread
 from darc.target.target import State
+from darc_lldb.farewell import TAKING_OUT_SECONDS
 from darc_lldb.inferior import Inferior
 
 _LOOK_SECONDS = 0.02
@@ -16,8 +17,6 @@ _STILL_LOOKS = 250
 """After so many looks the command that was to let the program go on has failed."""
 _END_SECONDS = 5.0
 """Longer than lldb takes to end when it may."""
-TAKING_OUT_SECONDS = 15.0
-"""Longer than it takes to take probes out: lldb ends after this time in any case."""
 
 
 class Departure:

@@ -19,9 +19,10 @@ from pathlib import Path
 
 from darc.app.sigactions import action_of, set_action
 from darc.target.ownthread import begin_thread
-from darc_lldb.departure import TAKING_OUT_SECONDS
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+TAKING_OUT_SECONDS = 15.0
+"""Longer than it takes to take probes out: lldb ends after this time in any case."""
 
 
 class Farewell:
