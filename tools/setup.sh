@@ -67,7 +67,9 @@ echo "setup: installing ${missing[*]}"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # Slim containers leave manuals out, and their folder, in which the JDK's installation makes links.
-"${root[@]}" mkdir -p /usr/share/man/man1
+case " ${missing[*]} " in
+*" default-jdk-headless "*) "${root[@]}" mkdir -p /usr/share/man/man1 ;;
+esac
 # The package lists may be absent (a fresh container) or out of date: only then are they fetched.
 if ! apt install -y --no-install-recommends "${missing[@]}"; then
     if ! { apt update && apt install -y --no-install-recommends "${missing[@]}"; }; then
