@@ -22,6 +22,7 @@ from darc.analyses.offvotes import (
 )
 from darc.analyses.peakprofile import PeakProfile
 from darc.collectors.learnedtargets import is_others
+from darc.model.enumerated import ends, first_few
 from darc.model.ftree import Cause, Cut, Ending, Fnode, RootCausePath, Unclear
 from darc.model.offtimes import SHORTEST_TURN
 from darc.model.ops import LEAST_FOR_ESTIMATES, KeptOps, OffReason, Op, OpClass
@@ -320,16 +321,13 @@ def _names_of(paths: Iterable[RootCausePath]) -> list[str]:
 
 def _name_of(path: RootCausePath) -> str:
     """What the path ends in, with what f0 calls for it: ``flush → … → write``."""
-    names = [node.function.name for node in path.nodes]
-    first, *others = names[1:] or names
-    between = ["…"] if len(others) > 1 else []
-    return " → ".join([first, *between, *others[-1:]])
+    return " → ".join(ends([node.function.name for node in path.nodes]))
 
 
 def _listed(names: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and 3 more``."""
     if len(names) > _LISTED:
-        return f"{', '.join(names[:_LISTED])} and {len(names) - _LISTED} more"
+        return first_few(names, _LISTED)
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 

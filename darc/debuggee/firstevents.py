@@ -27,7 +27,9 @@ class FirstEvents(Forerunner):
 
     def __init__(self) -> None:
         self._fds: list[int] = []
-        self._thread = begin_thread(self._open, "darc-events")
+        self._thread: threading.Thread | None = None
+        with contextlib.suppress(RuntimeError):  # no thread may be made: the watch does it all
+            self._thread = begin_thread(self._open, "darc-events")
 
     def _open(self) -> None:
         own = threading.get_native_id()
@@ -41,7 +43,8 @@ class FirstEvents(Forerunner):
                     self._fds.append(opened())
 
     def wait(self) -> None:
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     def close(self) -> None:
         self.wait()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from darc.model.enumerated import ends
 from darc.model.ftree import RootCausePath
 from darc.model.shares import explain
 from darc.model.snapshot import Snapshot
@@ -34,8 +35,4 @@ def together_line(
 
 
 def _ends_text(path: RootCausePath, style: Style) -> str:
-    """The function that f0 calls on a path, and the last one; f0 itself where it is alone."""
-    names = [style.name(node.function.name) for node in path.nodes]
-    first, *others = names[1:] or names
-    between = ["…"] if len(others) > 1 else []
-    return way([first, *between, *others[-1:]])
+    return way(ends([style.name(node.function.name) for node in path.nodes]))

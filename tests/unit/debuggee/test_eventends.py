@@ -7,8 +7,9 @@ import threading
 
 import pytest
 
-from darc.debuggee import eventends
+from darc.debuggee import eventends, firstevents
 from darc.debuggee.eventends import EventEnds
+from darc.debuggee.firstevents import FirstEvents
 
 
 def is_open(fd: int) -> bool:
@@ -55,6 +56,10 @@ def test_where_no_thread_may_be_made_they_are_closed_at_once(
     def refused(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
+    monkeypatch.setattr(firstevents, "begin_thread", refused)
+    first = FirstEvents()
+    first.wait()
+    first.close()
     monkeypatch.setattr(eventends, "begin_thread", refused)
     ends, fd = EventEnds(), os.open("/dev/null", os.O_RDONLY)
     ends.add(fd)
