@@ -104,7 +104,7 @@ class GdbMemory(BatchedMemory):
             return False
         try:
             seen = bytes(gdb.selected_inferior().read_memory(address, len(data)))
-            if memory.read(address, len(data)) != seen or BREAKPOINT in seen:
+            if memory.read(address, len(data)) != seen or seen == BREAKPOINT:
                 return False  # gdb's may stand on one that another debugger has left
             self._stale = True
             memory.write(address, data)

@@ -472,9 +472,10 @@ with MemoryFile(pid) as memory:
 
 def test_tables_that_were_another_sets_are_used_again(tmp_path: Path) -> None:
     """The analysis between them looks for copies of stacks, in which its landings' addresses are
-    replaced. The records of a set, by which calls are known, are no such copies."""
+    replaced, and has tables of its own, as it is to have more probes than the set's have room for.
+    The records of a set, by which calls are known, are no such copies."""
     (tmp_path / "held.py").write_text(HELD)
-    search = "darc start handle --peak last --start-ops 300 --decision-ops 30"
+    search = "darc start handle --peak last --start-ops 300 --decision-ops 30 --max-probes 2000"
     commands = [
         TOOLS,
         "darc profile handle compress_block flush --time 1s",
