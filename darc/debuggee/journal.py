@@ -88,6 +88,9 @@ class ProcessJournal(Journal):
         """How many passages stand in the code: a thread may still have to go through one when the
         session is over, and the next one, or 'darc stop', gives it back."""
         self._is_open = False
+        self._is_inherited = False
+        """Whether its file was there: what an earlier debugger has noted stays until
+        :meth:`begin_anew`, as it may be in use still."""
         self._stood: bool | None = None
         self._is_anothers_stop = False
         """Whether somebody else has stopped the program, and it has not gone on since."""
@@ -175,7 +178,7 @@ class ProcessJournal(Journal):
 
     def _tidy(self) -> None:
         """Nothing that is in the program needs to be known of."""
-        if not self._is_open and not self._places and not self._borrowed:
+        if not (self._is_open or self._is_inherited or self._places or self._borrowed):
             self._remove()
 
     def _remove(self) -> None:
@@ -204,10 +207,10 @@ class ProcessJournal(Journal):
 
     def _move(self, data: bytes) -> None:
         """Goes on in another folder, with all that was written so far: this one is full."""
-        full, file = self._descriptor, self._file
+        full, file, has_others = self._descriptor, self._file, self._is_inherited
         self._create(bytes(self._written) + data, but=file)
         os.close(full)
-        if file is not None:
+        if file is not None and not has_others:
             with contextlib.suppress(OSError):
                 file.unlink()
 
@@ -228,6 +231,7 @@ class ProcessJournal(Journal):
                 descriptor = os.open(folder / self._name, flags, 0o600)
                 if not _is_believed(os.fstat(descriptor), {os.geteuid()}):
                     raise OSError("it is somebody else's")
+                is_inherited = os.fstat(descriptor).st_size > 0
                 if not _goes_in(descriptor, data) or not _has_room(descriptor):
                     raise OSError(_FULL)
             except OSError as error:
@@ -236,6 +240,7 @@ class ProcessJournal(Journal):
                     os.close(descriptor)
                 continue
             self._descriptor, self._file = descriptor, folder / self._name
+            self._is_inherited = self._is_inherited or is_inherited
             return
         raise OSError(_why_nowhere(refused))
 

@@ -125,6 +125,25 @@ def test_it_stays_while_a_thread_may_be_in_what_is_borrowed(folder: Path) -> Non
     assert left(os.getpid(), [folder]) is None
 
 
+def test_it_stays_while_a_thread_may_be_in_what_an_earlier_debugger_has_borrowed(
+    folder: Path,
+) -> None:
+    """What the one after it does and takes back again says nothing of that."""
+    opened(folder).borrows(HOLE)
+    noted = ProcessJournal(os.getpid(), required=True, folders=[folder])
+    noted.maps(range(4096, 8192))
+    noted.open()
+    noted.patches([PATCH])
+    noted.close(lambda place: False)
+    noted.borrows(replace(HOLE, place=replace(HOLE.place, address=HOLE.place.address + 4096)))
+    noted.gives_back()
+    assert list(found(folder).passages) == [HOLE.place.address]
+    found(folder).remove()
+    noted.begin_anew()
+    noted.maps(range(4096, 8192))
+    assert left(os.getpid(), [folder]) is None
+
+
 places = st.builds(
     lambda address, pair: Place(address, pair[0], pair[1]),
     st.integers(0, (1 << 64) - 1),
