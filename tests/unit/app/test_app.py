@@ -22,7 +22,6 @@ from darc.collectors.finder import Finder, FinderBrief, FoundFunctions
 from darc.collectors.set_collector import SetCollector
 from darc.debuggee.nature import Nature
 from darc.debuggee.process import PROCESS
-from darc.debuggee.process_pads import ProcessPads
 from darc.model.errors import (
     DarcError,
     NotFoundError,
@@ -37,10 +36,11 @@ from darc.views.exporters.json import to_json
 from kgdb.debuggee import KERNEL
 from tests.unit.assembly import Code
 from tests.unit.machine import PLAIN, Debuggee, Machine
+from tests.unit.machine import Pads as MadeUpPads
 from tests.unit.users import OPTIONS, UserOf
 
 
-class Pads(ProcessPads):
+class Pads(MadeUpPads):
     """Notes how often what others left in the program was looked for."""
 
     left: list[str]
