@@ -1,12 +1,12 @@
 """What darc asks of a processor, and the values that it speaks of.
 
-A second architecture brings what is asked for here: a :class:`CodeReader`, a :class:`Convention`,
-a :class:`DetourWriter` and :class:`FrameRegisters`; what :mod:`darc.pads.architecture` asks for,
-a ``PadWriter``, a ``CellWriter`` and a ``WaypointWriter``; the numbers of system calls
-(``system_calls.py``); the agent's stubs; and what knows registers or opcodes besides, which
-docs/extending/architecture.md lists file by file. There is x86-64 alone: ``x86_64.py``, here and in
-``darc/pads/``, and the files that begin with that name. ``processor.py`` beside it is the one place
-that says so, and all others ask that.
+A second architecture brings what is asked for here: a :class:`CodeReader`, a
+:class:`RestartReader`, a :class:`Convention`, a :class:`DetourWriter` and :class:`FrameRegisters`;
+what :mod:`darc.pads.architecture` asks for, a ``PadWriter``, a ``CellWriter`` and a
+``WaypointWriter``; the numbers of system calls (``system_calls.py``); the agent's stubs; and what
+knows registers or opcodes besides, which docs/extending/architecture.md lists file by file. There
+is x86-64 alone: ``x86_64.py``, here and in ``darc/pads/``, and the files that begin with that name.
+``processor.py`` beside it is the one place that says so, and all others ask that.
 
 An instruction is whatever the reader's decoder makes (:class:`Instruction`). Others know where it
 stands, and hand it back to the reader, which knows the rest.

@@ -325,6 +325,29 @@ def test_what_reads_code_and_makes_pads_asks_as_well() -> None:
     assert strange == {"darc/code/callscan.c"}
 
 
+def interfaces(tree: ast.AST) -> Iterator[str]:
+    """What a ``processor.py`` says who answers."""
+    for node in walk(tree):
+        match node:
+            case ast.AnnAssign(annotation=annotation):
+                yield ast.unparse(annotation).partition("[")[0]
+
+
+def test_each_interface_is_told() -> None:
+    """On the page, with how many they are and who answers it, and where they are asked for."""
+    asked = [one for file in sorted(WHICH) for one in interfaces(parsed(file))]
+    assert len(asked) > 5
+    page = (ROOT / "docs/extending/architecture.md").read_text()
+    head, table = page.split("\n| today |")
+    of_code = ast.get_docstring(parsed(Path("darc/code/architecture.py"))) or ""
+    for one in asked:
+        assert f"`{one}`" in head, f"the page does not name {one}"
+        assert f"(`{one}`)" in table, f"the table does not say who answers {one}"
+        assert f"`{one}`" in of_code, f"darc/code/architecture.py does not name {one}"
+    numbers = ("five", "six", "seven", "eight", "nine", "ten")
+    assert f" {numbers[len(asked) - 5]} interfaces," in head
+
+
 def test_only_its_own_files_know_its_decoder() -> None:
     """Others hand instructions on, and ask for what is in them."""
     knowing = {
