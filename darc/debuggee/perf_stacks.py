@@ -48,7 +48,7 @@ class UserStack(NamedTuple):
     """Of its stack, from ``pointer`` on."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Waking:
     """A thread was woken."""
 
@@ -129,7 +129,15 @@ def _waking(record: bytes) -> Waking | None:
     except struct.error:
         return None
     in_interrupt, in_soft = bool(flags & _HARD), bool(flags & _SOFT)
-    return Waking(time, woken, process, thread, in_interrupt, in_soft, stack)
+    return Waking(
+        time=time,
+        woken=woken,
+        process=process,
+        thread=thread,
+        in_interrupt=in_interrupt,
+        in_soft_interrupt=in_soft,
+        stack=stack,
+    )
 
 
 def times(data: bytes) -> list[int]:
