@@ -289,8 +289,8 @@ def test_a_parameter(tree: Path, tmp_path: Path) -> None:
 @SUITES_IN_ONE
 def test_what_proves_a_change(tree: Path) -> None:
     """Types and style are as the house wants them."""
-    own = ("app/test_mean", "views/test_paths", "analyses/test_rate", "collectors/test_traced")
-    own += ("search/test_virtual_calls",)
+    own = ["app/test_mean", "views/test_paths", "analyses/test_rate", "collectors/test_traced"]
+    own += ["search/test_virtual_calls"]
     tests = [f"tests/unit/{name}.py" for name in own]
     tests += [f"tests/gdb/test_{name}.py" for name in ("hazards", "paths")]
     checked = ["darc", "darc_gdb", *tests]
