@@ -84,8 +84,8 @@ def _library() -> ctypes.CDLL:
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(_Cluster), ctypes.c_size_t),
         *(ctypes.c_uint8, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
     )
-    library.jumpscan.restype = ctypes.c_size_t
-    library.jumpscan.argtypes = (
+    library.distancescan.restype = ctypes.c_size_t
+    library.distancescan.argtypes = (
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_char_p),
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
     )
@@ -320,7 +320,7 @@ class WordScan:
         # No more of what was looked at before than may be part of one that is not at its end yet.
         next_byte = ctypes.c_size_t(_CARRIED - min(carried, LONGEST_JUMP - 1))
         while next_byte.value < end:
-            noted = _library().jumpscan(
+            noted = _library().distancescan(
                 *(self._buffer, end, at and at - _CARRIED, wanted),
                 *(self._found, _ROOM, ctypes.byref(next_byte)),
             )

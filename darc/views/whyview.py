@@ -128,9 +128,9 @@ def _costs_more(known: Why, one: Suspect, show: Show) -> str:
 def _rare_lines(known: Why, rare: Suspect, show: Show) -> Iterator[Text]:
     start, why = (longer_time(max(10.0, times * known.rare_seconds)) for times in (1, 2))
     yield Text(f"  too few calls to tell: {_slow_text(rare, show)}")
+    name = typed(known.start_of(rare).function)
     yield Text(
-        f"    'darc start {typed(known.start_of(rare).function)} --start-time {start}' or 'darc why --time "
-        f"{why}' sees more of them"
+        f"    'darc start {name} --start-time {start}' or 'darc why --time {why}' sees more of them"
     )
 
 
