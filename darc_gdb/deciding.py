@@ -210,8 +210,14 @@ def _let_go_on() -> None:
 
 
 def _show_frame() -> None:
-    """Whatever prints its arguments may take a while, and Ctrl-C ends that alone."""
-    as_a_command(lambda: gdb.execute("frame"))
+    """Whatever prints its arguments may take a while, and Ctrl-C ends that alone. Where gdb draws
+    windows, what it is asked for in Python goes past them to the terminal (``execute_gdb_command``
+    in its ``python.c`` takes the console's output)."""
+    as_a_command(_write_frame if printed.has_windows() else lambda: gdb.execute("frame"))
+
+
+def _write_frame() -> None:
+    gdb.write(gdb.execute("frame", to_string=True))
 
 
 def _ask_all_stop() -> bool:

@@ -49,6 +49,8 @@ _ELSEWHERE = (
 class LldbTarget(Target):
     """The selected target of one of lldb's debuggers."""
 
+    interrupted_by = "process interrupt"
+
     frames: LldbFrames
     screen: LldbScreen
 

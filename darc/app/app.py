@@ -162,6 +162,8 @@ class App:
         if self._waiting or self._waiting.again is not None:
             self._waiting.cancel()
             self.emit("darc: waits no more")
+            self._current.recall()
+            self._stay.give_back()
             return
         if not (self.session is not None and self.session.alive) and self._take_out_anothers():
             return
@@ -211,7 +213,9 @@ class App:
     def need_stopped(self) -> None:
         """Raises UsageError where the program runs."""
         if self._target.state is State.RUNNING:
-            raise UsageError("the program runs: interrupt it (Ctrl-C) first")
+            raise UsageError(
+                f"the program runs: interrupt it first ('{self._target.interrupted_by}')"
+            )
 
     def look(self) -> tuple[Debuggee, Program]:
         """What the debugger has now. Raises DarcError."""

@@ -80,7 +80,10 @@ class Beginning:
                 f"'darc {command}'"
             )
         if self._target.state is State.RUNNING:
-            raise UsageError(f"the program runs: interrupt it (Ctrl-C) before 'darc {command}'")
+            raise UsageError(
+                f"the program runs: interrupt it ('{self._target.interrupted_by}') before "
+                f"'darc {command}'"
+            )
 
     def begin_or_wait(self, request: Request, pursuit: Pursuit | None) -> None:
         """What a command asks for; ``pursuit`` tells what comes behind it. Raises DarcError: it

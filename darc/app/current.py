@@ -42,6 +42,8 @@ class Current:
         """What earlier sessions have measured, a tree for each f0."""
         self._table: Snapshot | None = None
         """What had numbered functions last, of an analysis that others have followed."""
+        self._displaced: _Kept | None = None
+        """What there was before the one that waits."""
 
     @property
     def journal(self) -> Journal:
@@ -89,6 +91,7 @@ class Current:
     def begun(self, session: Session, request: Request) -> None:
         """A session for what was asked for is the one that the commands are about."""
         self.session, self.request = session, request
+        self._displaced = None
 
     def forget(self) -> _Kept:
         """Another one may take its place. What is returned is for :meth:`take_back`."""
@@ -97,6 +100,8 @@ class Current:
             self._table = self.table()
         with contextlib.suppress(DarcError):
             self._measured = folded(self.measured())
+        if self.session is not None:
+            self._displaced = kept
         self.session = self.request = self.pursuit = None
         return kept
 
@@ -104,6 +109,11 @@ class Current:
         """None has."""
         self.session, self.request, self.pursuit = kept.session, kept.request, kept.pursuit
         self._measured = kept.measured
+
+    def recall(self) -> None:
+        """What has waited waits no more: the one before is what the commands are about again."""
+        if self.session is None and self._displaced is not None:
+            self.take_back(self._displaced)
 
 
 def _measured_by(session: Session) -> Context | None:

@@ -15,6 +15,7 @@ from darc.app.stay import Stay
 from darc.app.telling import Telling
 from darc.app.waiting import Waiting
 from darc.debuggee.debuggee import Debuggee
+from darc.model.bare import Bare
 from darc.model.errors import DarcError
 from darc.model.parameters import OnFinish, Parameters
 from darc.session.message import Message
@@ -186,7 +187,9 @@ class Observer:
         self.rest()
         session = self._session
         if session is not None:
-            killed = session.pauses.are_out and session.debuggee.nature.begins_anew
+            # One that was let go on without probes has ended by itself.
+            stood = session.pauses.are_out and self._target.bare is Bare.STEPS
+            killed = stood and session.debuggee.nature.begins_anew
             session.program_ended()
             message = session.take_message()
             if killed:

@@ -165,6 +165,9 @@ class Target(ABC):
     """Seconds at most for which what is debugged may run for darc's own sake, before an analysis
     begins; ``None``: as long as it takes. See :meth:`wait_at_most`."""
 
+    interrupted_by = "interrupt"
+    """The debugger's command that stops a program which it has let run beside its prompt."""
+
     turn: Turn
     """Whose turn it is to use it."""
 

@@ -267,6 +267,27 @@ def test_memory_is_given_back(leaving: str, tmp_path: Path) -> None:
         assert running.finish() == 0
 
 
+def test_memory_and_result_of_the_one_before_a_name_that_is_not_there(tmp_path: Path) -> None:
+    """It waits for a library in the place of what was found, until it waits no more."""
+    commands = [
+        "darc start handle --peak last --start-ops 500",
+        "run",
+        mark("waits"),
+        "darc start hadnle",
+        "darc stop",
+        REPORT,
+        SHOW_MAPPED,
+        "kill",
+    ]
+    done = debug(tmp_path, build("mixture"), ("20000",), commands)
+    found = done.section("waits")
+    assert "waits for a library" in found, done.gdb
+    assert "waits no more" in found, done.gdb
+    assert [path[-1] for path in done.paths] == ["clock_nanosleep"], done.gdb
+    areas = re.findall("^([0-9a-f]+)-([0-9a-f]+) r-xp .* 0 *$", done.gdb, re.M)
+    assert sum(int(end, 16) - int(start, 16) for start, end in areas) <= 64 << 10, areas
+
+
 def size_of(pid: int) -> int:
     """Of its mappings without its stack, which grows by itself, in KiB."""
     stacks = (one for one in procfs.regions(pid) if one.path == "[stack]")

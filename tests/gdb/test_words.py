@@ -177,6 +177,34 @@ def test_a_program_that_is_killed_is_analysed_in_the_next_run(
     assert done.section("again").count("choose a peak") == (command == "kill"), done.gdb
 
 
+CRASHES = """
+#include <signal.h>
+__attribute__((noinline)) static void handle(unsigned op)
+{
+    for (volatile unsigned n = 0; n < (op % 10 ? 2000 : 20000); n++)
+        ;
+}
+int main(void)
+{
+    for (unsigned op = 0; op < 900; op++)
+        handle(op);
+    raise(SIGSEGV);
+    return 0;
+}
+"""
+
+
+@gdb_alone("lldb's batch ends where a program crashes")
+def test_a_program_that_ends_by_a_signal_says_how_far_it_came(tmp_path: Path) -> None:
+    """It stands there first, without probes; nobody has killed it."""
+    crashes, source = tmp_path / "crashes", tmp_path / "crashes.c"
+    source.write_text(CRASHES)
+    subprocess.run(["gcc", "-O1", "-g", "-o", crashes, source], check=True)
+    done = debug(tmp_path, crashes, (), ["darc start handle --start-ops 5000", "run", "continue"])
+    assert re.search(r"darc: handle: program ended: \d+ calls seen", done.gdb), done.gdb
+    assert "begins anew" not in done.gdb
+
+
 def test_nothing_is_searched_for_where_no_peak_is_chosen(program: Path, tmp_path: Path) -> None:
     commands = ["darc start handle", "run", mark("on"), "continue"]
     done = debug(tmp_path, program, ("4000",), commands)

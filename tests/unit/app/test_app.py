@@ -22,7 +22,7 @@ from darc.collectors.finder import Finder, FinderBrief, FoundFunctions
 from darc.collectors.set_collector import SetCollector
 from darc.debuggee.nature import Nature
 from darc.debuggee.process import PROCESS
-from darc.debuggee.process_pads import ProcessPads
+from darc.model.bare import Bare
 from darc.model.errors import (
     DarcError,
     NotFoundError,
@@ -37,10 +37,11 @@ from darc.views.exporters.json import to_json
 from kgdb.debuggee import KERNEL
 from tests.unit.assembly import Code
 from tests.unit.machine import PLAIN, Debuggee, Machine
+from tests.unit.machine import Pads as MadeUpPads
 from tests.unit.users import OPTIONS, UserOf
 
 
-class Pads(ProcessPads):
+class Pads(MadeUpPads):
     """Notes how often what others left in the program was looked for."""
 
     left: list[str]
@@ -416,6 +417,21 @@ def test_a_program_that_is_killed_at_a_stop_begins_anew_with_run(
     user.app.observer.on_exit()
     assert ("begins anew with the next 'run'" in user.said) == (nature is PROCESS)
     assert user.app.snapshot().status is Status.ENDED
+
+
+def test_a_program_that_ends_by_the_signal_at_which_it_stood(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was let go on without probes."""
+    monkeypatch.setattr(type(user.target), "bare", Bare.SIGNAL)
+    user.start()
+    user.go_on(10)
+    _ = user.said
+    user.app.observer.went_on()
+    user.target.end()
+    user.app.observer.on_exit()
+    assert "program ended: " in user.said
+    assert not user.app.is_busy
 
 
 def test_the_debugger_loses_the_program(user: User) -> None:

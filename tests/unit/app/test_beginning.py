@@ -29,6 +29,7 @@ class BegunBefore:
         self.target = SimpleNamespace(
             stops_unseen=True,
             why_stops_are_seen="gdb is in non-stop mode",
+            interrupted_by="interrupt",
             state=State.STOPPED,
             leaving_home=self._leaving_home,
         )
@@ -100,7 +101,7 @@ def test_who_types_the_same_again_hears_what_comes_next() -> None:
 def test_a_program_that_runs_has_no_room() -> None:
     world = BegunBefore()
     world.target.state = State.RUNNING
-    with pytest.raises(UsageError, match="the program runs: interrupt it"):
+    with pytest.raises(UsageError, match=r"runs: interrupt it \('interrupt'\) before 'darc"):
         world.beginning.make_room(REQUEST)
 
 

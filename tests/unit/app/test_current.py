@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from darc.app.current import Current
+from darc.app.finding import Request
 from darc.app.pursuit import Pursuit
 from darc.model.contexts import Context
 from darc.model.functionset import FunctionSet
@@ -64,6 +65,25 @@ def test_what_nothing_has_come_of_takes_nobodys_place() -> None:
     current.take_back(kept)
     assert current.session is before
     assert roots(current.measured()) == ["handle"], "once"
+
+
+def test_what_waited_in_its_place_and_waits_no_more() -> None:
+    """Also behind a second one that has waited in the place of the first."""
+    current = Current()
+    before = current.session = session_of(samples.snapshot())
+    current.forget()
+    current.forget()
+    current.recall()
+    assert current.session is before
+    assert roots(current.measured()) == ["handle"]
+    current.forget()
+    later = session_of(samples.snapshot())
+    current.begun(later, request=cast(Request, None))
+    current.recall()
+    assert current.session is later
+    current.session = None
+    current.recall()
+    assert current.session is None, "another one has taken its place"
 
 
 def test_the_best_of_a_pursuit_is_shown_and_the_others_trees_stay() -> None:
