@@ -595,4 +595,4 @@ class FrameRegisters(Protocol):
     """The column of rows that tells whether there is a caller to return to."""
     SAMPLED: int
     """The frame pointer, the stack pointer and the program counter, as bits of what the kernel is
-    asked to sample (``perf_regs.h``): it writes them down in this order."""
+    asked to sample: it writes them down in this order."""

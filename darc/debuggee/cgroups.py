@@ -19,6 +19,9 @@ class Controller(Enum):
     FREEZER = "freezer"
 
 
+_CONTROLLERS = {one.value: one for one in Controller}
+
+
 def groups_of(pid: int, controller: Controller) -> Iterator[Path]:
     """The folders of those that limit the process in what the ``controller`` is of, inner before
     outer. A container shows its own at the root."""
@@ -28,7 +31,8 @@ def groups_of(pid: int, controller: Controller) -> Iterator[Path]:
         return
     for line in text.splitlines():
         _, kinds, path = line.split(":", 2)
-        if kinds and controller.value not in kinds.split(","):
+        told = map(_CONTROLLERS.get, kinds.split(","))
+        if kinds and controller not in told:
             continue
         for mount, root in procfs.cgroup_mounts(kinds and controller.value):
             inner = path.removeprefix(root.rstrip("/")) if path.startswith(root) else path
