@@ -33,7 +33,7 @@ class _Once(gdb.Breakpoint):
         self._owner = owner
 
     def stop(self) -> bool:
-        return self._owner.stops(self._owner.came(self))
+        return self._owner.decided(lambda: self._owner.came(self))
 
 
 class _Break(gdb.Breakpoint):
@@ -47,7 +47,7 @@ class _Break(gdb.Breakpoint):
         self.commands = commands()
 
     def stop(self) -> bool:
-        return self._owner.stops(self._owner.hit(self))
+        return self._owner.decided(lambda: self._owner.hit(self))
 
 
 @own_thread
@@ -98,9 +98,12 @@ class GdbBreaks(Breaks):
         self._deciding.doom(once)
         self._deciding.bury()
 
-    def stops(self, stops: bool) -> bool:
-        """``stops`` again: whether gdb is to. Where it is not, nobody hears that the program goes
-        on."""
+    def decided(self, decide: Callable[[], bool]) -> bool:
+        """Whether gdb is to stop. Where it is not, nobody hears that the program goes on."""
+        try:
+            stops = decide()
+        except KeyboardInterrupt:  # Ctrl-C waits until it is decided: gdb is told to end, and does
+            return True
         if not stops:
             self._deciding.goes_on_unseen()
         return stops
