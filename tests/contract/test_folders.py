@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from darc import FLOORS
-from tests.contract.names import walk
+from tests.contract.names import name_of, names_in, walk
 from tests.contract.tree import (
     ABOVE,
     ENGINE,
@@ -39,6 +39,12 @@ BREAKERS = {
 
 DRAWERS = {"darc/views/": "text for people"}
 """Who draws."""
+
+STYLERS = {
+    "darc/views/": "a file's, and what is drawn within a drawing",
+    "darc/app/app.py": "the terminal's",
+}
+"""Who makes a style: all that is shown on a terminal is in one, by the same parameters."""
 
 MARKERS = {"darc/target/ownthread.py": "which methods are for any thread"}
 """Who gives functions attributes."""
@@ -94,6 +100,14 @@ def draws(file: Path, tree: ast.Module) -> Iterator[str]:
     for one in imports_in(file, tree):
         if one.name.split(".")[0] == "rich":
             yield str(one)
+
+
+def styles(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a file makes a style of its own."""
+    names = names_in(tree)
+    for node in walk(tree):
+        if isinstance(node, ast.Call) and name_of(node.func, names) == "darc.views.style.Style":
+            yield f"{file}:{node.lineno} has {ast.unparse(node)}"
 
 
 def asks(file: Path, tree: ast.Module) -> Iterator[str]:
@@ -176,6 +190,7 @@ RULES: dict[str, tuple[Finds, list[str], tuple[str, ...]]] = {
     "writes into a program": (writes, ENGINES, ("darc/target/", *WRITERS)),
     "sets breakpoints": (breaks, ENGINES, ("darc/target/", *BREAKERS)),
     "draws": (draws, ENGINES, tuple(DRAWERS)),
+    "makes a style": (styles, WHOLE, tuple(STYLERS)),
     "asks the system": (asks, ENGINES, ()),
     "assigns to what is another's": (
         assigns_to_others,
@@ -228,6 +243,16 @@ def test_nobody_else(rule: str) -> None:
         ("sets breakpoints", "darc/analyses/catching.py", "target.breaks.set_break(8, stop)"),
         ("sets breakpoints", "darc/session/session.py", "target.breaks.break_once(8, stop)"),
         ("draws", "darc/analyses/walk.py", "from rich.text import Text"),
+        (
+            "makes a style",
+            "darc/app/telling.py",
+            "from darc.views.style import Style\nstyle = Style(screen.width)",
+        ),
+        (
+            "makes a style",
+            "darc_gdb/commands.py",
+            "from darc.views import style\nhow = style.Style()",
+        ),
         ("asks the system", "darc/pads/foothold.py", "import os"),
         ("asks the system", "darc/analyses/walk.py", "from pathlib import Path"),
         ("asks the system", "darc/collectors/tally.py", "import signal"),
