@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -45,6 +46,10 @@ STYLERS = {
     "darc/app/app.py": "the terminal's",
 }
 """Who makes a style: all that is shown on a terminal is in one, by the same parameters."""
+
+COMMANDS = "darc/app/commands/"
+OF_SESSIONS = {"alive", "analysis", "follow", "root", "spec", "stored"}
+"""What commands use of a session: all else is the application's."""
 
 MARKERS = {"darc/target/ownthread.py": "which methods are for any thread"}
 """Who gives functions attributes."""
@@ -99,6 +104,18 @@ def draws(file: Path, tree: ast.Module) -> Iterator[str]:
     """Where a file imports what draws."""
     for one in imports_in(file, tree):
         if one.name.split(".")[0] == "rich":
+            yield str(one)
+
+
+def drives(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a command does more with a session, or anything with a program or a debugger."""
+    for node in walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr not in OF_SESSIONS:
+            of = node.value
+            if _is(of, "session") or (isinstance(of, ast.Call) and _is(of.func, "need_session")):
+                yield f"{file}:{node.lineno} has {ast.unparse(node)}"
+    for one in imports_in(file, tree):
+        if re.match(r"darc\.(target|debuggee|pads)\b|darc\.code\.program", one.name):
             yield str(one)
 
 
@@ -190,6 +207,7 @@ RULES: dict[str, tuple[Finds, list[str], tuple[str, ...]]] = {
     "writes into a program": (writes, ENGINES, ("darc/target/", *WRITERS)),
     "sets breakpoints": (breaks, ENGINES, ("darc/target/", *BREAKERS)),
     "draws": (draws, ENGINES, tuple(DRAWERS)),
+    "drives a session": (drives, [file for file in ENGINES if file.startswith(COMMANDS)], ()),
     "makes a style": (styles, WHOLE, tuple(STYLERS)),
     "asks the system": (asks, ENGINES, ()),
     "assigns to what is another's": (
@@ -243,6 +261,10 @@ def test_nobody_else(rule: str) -> None:
         ("sets breakpoints", "darc/analyses/catching.py", "target.breaks.set_break(8, stop)"),
         ("sets breakpoints", "darc/session/session.py", "target.breaks.break_once(8, stop)"),
         ("draws", "darc/analyses/walk.py", "from rich.text import Text"),
+        ("drives a session", "darc/app/commands/stop.py", "app.need_session().stop()"),
+        ("drives a session", "darc/app/commands/peak.py", "session.pauses.end()"),
+        ("drives a session", "darc/app/commands/save.py", "app.session.snapshot()"),
+        ("drives a session", "darc/app/commands/save.py", "from darc.target.target import State"),
         (
             "makes a style",
             "darc/app/telling.py",
