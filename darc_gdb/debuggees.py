@@ -75,9 +75,16 @@ def choose_debuggee(target: Target) -> Debuggee:
 
 
 def check_runnable(target: Target) -> None:
-    """Whether gdb could run its file. Raises UsageError: it is a kernel."""
+    """Whether darc could work where gdb runs its file.
+
+    Raises:
+        UnsupportedError: not in gdb's mode.
+        UsageError: it is a kernel.
+    """
     from kgdb.image import is_kernel
 
+    assert isinstance(target, GdbTarget)
+    target.check_mode()
     path = target.executable
     if path is not None and is_kernel(Path(path)):
         raise UsageError(

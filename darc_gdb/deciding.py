@@ -217,7 +217,7 @@ def _show_frame() -> None:
 
 
 def _write_frame() -> None:
-    gdb.write(gdb.execute("frame", to_string=True))
+    gdb.write(printed.frame())
 
 
 def _ask_all_stop() -> bool:

@@ -93,6 +93,11 @@ def has_windows() -> bool:
         return False
 
 
+def frame() -> str:
+    """What 'frame' shows, to be written as it is. Raises gdb.error: there is none."""
+    return _answer("frame")
+
+
 def has_breakpoints_of_a_step() -> bool:
     """Whether gdb has set any for the command that lets the program go on. Raises gdb.error."""
     return re.search(r"^0 ", _answer("maint info breakpoints"), re.M) is not None

@@ -139,11 +139,18 @@ class GdbTarget(Target):
     def make_home(self) -> None:
         self.inferiors.make_home()
 
+    def check_mode(self) -> None:
+        """
+        Raises:
+            UnsupportedError: gdb leaves threads running where one has stopped.
+        """
+        if gdb.parameter("non-stop"):
+            raise UnsupportedError("darc does not work in gdb's non-stop mode: 'set non-stop off'")
+
     @translated
     def check_supported(self) -> None:
         self.inferiors.stay_here()
-        if gdb.parameter("non-stop"):
-            raise UnsupportedError("darc does not work in gdb's non-stop mode: 'set non-stop off'")
+        self.check_mode()
         stack = printed.target_stack()
         self._check_recording(stack)
         if self.pid is not None and not stack.is_native:

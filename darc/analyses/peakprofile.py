@@ -240,8 +240,11 @@ class PeakProfile:
         if since <= 0 or fast < max(LEAST_FOR_ESTIMATES, _FEW * since):
             return None
         low = format_cycles(before.low(least), before.hz)
+        calls = max(
+            since, fast
+        )  # some that were overdrawn are not counted, as they came after a stop
         return (
-            f"{function}: {fast} of its {since} calls since the search began seem to take far less "
+            f"{function}: {fast} of its {calls} calls since the search began seem to take far less "
             f"than any before, all of which took {low} or more: more is taken out of these for the "
             "probes inside than they cost, or the program does something else now"
         )

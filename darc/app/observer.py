@@ -251,8 +251,9 @@ class Observer:
             self._session.modules_changed()
             if not self._session.alive:
                 self._telling.tell_what_there_is()
-        if self._session is not None and self._session.is_of_another():
-            self._waiting.next_program()
+        session = self._session
+        if session is not None and session.is_of_another() and self._waiting.next_program():
+            self._current.forget()  # it is of a program that is gone
         return self._waiting.modules_changed()
 
     def _breakpoints_changed(self) -> None:

@@ -40,10 +40,7 @@ _NOT_LOADED = (
     "breakpoint is its end if the debugger is killed"
 )
 
-_ATTACHED_ENDED = (
-    "the program that was attached to has ended: attach to another one and type 'darc %s' again, "
-    "or type 'run'"
-)
+_ATTACH_AGAIN = "the debugger has no program: attach to one and type 'darc %s' again, or type 'run'"
 
 _CANNOT_WAIT = (
     "in a program that was attached to darc waits for no function, as a breakpoint is its end if "
@@ -104,7 +101,7 @@ class Waiting:
     def for_program(self, request: Request, missing: str | None = None) -> None:
         """There is no program yet; ``missing`` says so where the function is not there either."""
         self.request = request
-        how = _ATTACHED_ENDED % request.command if self._was_attached else "type 'run'"
+        how = _ATTACH_AGAIN % request.command if self._was_attached else "type 'run'"
         if missing is None:
             self._app.emit(f"darc: waits for {request.function}: {how}")
         else:
@@ -230,13 +227,15 @@ class Waiting:
 
     # ------------------------------------------------------------------- events
 
-    def next_program(self) -> None:
-        """Another program runs than that which was killed."""
-        if self.again is not None:
-            self.request, self.again = self.again, None
-            self._app.emit(
-                f"darc: {self.request.verb} {self.request.spec} again in this run of the program"
-            )
+    def next_program(self) -> bool:
+        """Another program runs than that which was killed. Whether something waits for it."""
+        if self.again is None:
+            return False
+        self.request, self.again = self.again, None
+        self._app.emit(
+            f"darc: {self.request.verb} {self.request.spec} again in this run of the program"
+        )
+        return True
 
     def modules_changed(self) -> Outcome:
         """The program has loaded or unloaded files: f0 may be there now. Whether it is to stop, as

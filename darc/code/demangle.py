@@ -16,6 +16,10 @@ import pyderust
 _LONGEST = 1 << 14
 """Characters of a symbol that is demangled; compilers' longest are some thousands."""
 
+_LONGEST_SHOWN = 1 << 14
+"""Characters of a name that is kept whole. What a symbol refers back to is written out each time:
+one of 470 characters has a name of 7.5 million."""
+
 _RUNTIMES = ("libstdc++.so.6", "libc++abi.so.1", "libc++.so.1")
 
 _CLONE = re.compile(
@@ -42,6 +46,7 @@ _OPERATOR = re.compile(
     r"(?<![\w$])operator(?![\w$])(?P<token>\(\)|\[\]|<=>|<<=|>>=|->\*|->|<<|>>|<=|>=|&&|\|\||\+\+"
     r"|--|[-+*/%^&|!=]=|[-+*/%^&|~!=<>,]| (?:new|delete)\b(?:\[\])?|\"\" ?\w+| co_await)?"
 )
+_BRACKET = re.compile(rf"{_OPERATOR.pattern}|->|[<>]")
 _CLOSING = {")": "(", "]": "[", "}": "{", ">": "<"}
 
 
@@ -209,12 +214,28 @@ def is_rust(symbol: str) -> bool:
 def demangle_cxx(symbol: str) -> str | None:
     """The full C++ declaration of an Itanium ``symbol``.
 
-    ``None`` when it is not one, or when no C++ runtime is there to tell.
+    ``None`` when it is not one, or when no C++ runtime is there to tell. One of excessive length is
+    without the arguments of templates: ``Cache<…>::get(int)``.
     """
     if not symbol.startswith("_Z"):
         return None
     demangler = _runtime()
-    return demangler(symbol) if demangler is not None else None
+    found = demangler(symbol) if demangler is not None else None
+    return found if found is None or len(found) <= _LONGEST_SHOWN else _abridged(found)
+
+
+def _abridged(declaration: str) -> str:
+    kept: list[str] = []
+    depth = end = 0
+    for found in _BRACKET.finditer(declaration):
+        if found[0] == "<":
+            if not depth:
+                kept.append(declaration[end : found.end()] + "…")
+            depth += 1
+        elif found[0] == ">" and depth:
+            depth -= 1
+            end = end if depth else found.start()
+    return "".join(kept) + declaration[end:]
 
 
 @functools.cache

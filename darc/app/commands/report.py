@@ -71,9 +71,11 @@ REPORT_OPTIONS = (_FORMAT, FILE_OPTION, _OUTPUT, _REQUIRE)
 
 def _parse_report(typed: Typed) -> Parsed:
     if typed.words:
+        word = typed.words[0]
+        file = word if word[:1] not in {*"|>&"} else "FILE"  # as in a shell
         raise UsageError(
-            f"darc report takes no argument '{typed.words[0]}'; to write it to a file type "
-            f"'darc report -o {typed.words[0]}'"
+            f"darc report takes no argument '{word}'; to write it to a file type "
+            f"'darc report -o {file}'"
         )
     path = FILE_OPTION.typed_in(typed) or _OUTPUT.typed_in(typed)
     form = _FORMAT.typed_in(typed) or reportfile.format_of(path)

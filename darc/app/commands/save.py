@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,7 @@ def _save(known: Mapping[str, Command], app: Actions, parsed: Parsed) -> None:
     replace_file(file, storage.to_text(stored) + "\n", "slow.json")
     command = known.get(stored.analysis)
     is_resumed = command is not None and command.goes_on is not None
-    how = f": 'darc resume {file}' goes on with it" if is_resumed else ""
+    how = f": 'darc resume {shlex.quote(str(file))}' goes on with it" if is_resumed else ""
     app.emit(f"darc: session saved to {file}{how}")
 
 

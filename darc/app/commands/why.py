@@ -26,9 +26,9 @@ _SECONDS: Value[float] = Value("seconds")
 
 def _parse(typed: Typed) -> Parsed:
     if typed.words:
-        raise UsageError(
-            f"darc why takes no function: 'darc start {typed.words[0]}' looks into that one"
-        )
+        word = typed.words[0]
+        function = word if word[:1] not in {*"|>&"} else "FUNCTION"  # as in a shell
+        raise UsageError(f"darc why takes no function: 'darc start {function}' looks into that one")
     return Parsed((), _SECONDS.put(_TIME.value_in(typed)))
 
 

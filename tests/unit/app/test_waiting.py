@@ -262,8 +262,8 @@ def test_where_a_program_was_attached_to_another_one_is_meant(world: WaitingUser
     world.waiting.for_program(world.request())
     assert world.app.said == [
         "darc: waits for late: type 'run'",
-        "darc: waits for late: the program that was attached to has ended: attach to another one "
-        "and type 'darc start' again, or type 'run'",
+        "darc: waits for late: the debugger has no program: attach to one and type 'darc start' "
+        "again, or type 'run'",
     ]
 
 

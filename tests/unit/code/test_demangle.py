@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from darc.code import demangle
 from darc.code.demangle import base_symbol, demangle_rust, display_name, without_signature
+from darc.code.spelling import fitting
 
 STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
 STRING_SYMBOL = "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
@@ -198,3 +199,34 @@ def test_loads_inside_gdb() -> None:
         check=True,
     )
     assert result.stdout == "ns::Class<int>::f\n"
+
+
+NESTED = (
+    "_ZN5CacheISt5tupleIJSt3mapINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEES"
+    "t6vectorIS0_IJS1_IS7_S8_IS0_IJS1_IS7_S8_IS0_IJS1_IS7_S8_IS0_IJS1_IS7_S8_IS0_IJS1"
+    "_IS7_S8_IS1_IS7_S8_IiSaIiEESt4lessIS7_ESaISt4pairIKS7_SA_EEESaISH_EESC_SaISD_ISE"
+    "_SJ_EEESD_ISH_iEEESaISO_EESC_SaISD_ISE_SQ_EEESD_ISO_iEEESaISV_EESC_SaISD_ISE_SX_"
+    "EEESD_ISV_iEEESaIS12_EESC_SaISD_ISE_S14_EEESD_IS12_iEEESaIS19_EESC_SaISD_ISE_S1B"
+    "_EEESD_IS19_iEEESaIS1G_EESC_SaISD_ISE_S1I_EEESD_IS1G_iEEEE4findEm"
+)
+"""Of a tuple of maps of tuples, six deep: its name has 7.5 million characters."""
+
+
+def test_arguments_of_templates_that_nobody_reads_are_left_out() -> None:
+    assert display_name(NESTED) == "Cache<…>::find"
+    assert demangle.demangle_cxx(NESTED) == "Cache<…>::find(unsigned long)"
+    for name in ("Cache::find", "Cache<…>::find", "Cache<…>::find(unsigned long)"):
+        assert fitting(name, [NESTED]) == [NESTED]
+    assert fitting("Cache<int>::find", [NESTED]) == []
+
+
+@pytest.mark.parametrize(
+    ("declaration", "shown"),
+    [
+        ("f<int>(g<char> const&)", "f<…>(g<…> const&)"),
+        ("A<&(B::operator-><int>)>::operator<< <int>", "A<…>::operator<< <…>"),
+        ("A<(x)->y>::f", "A<…>::f"),
+    ],
+)
+def test_which_brackets_are_those_of_templates(declaration: str, shown: str) -> None:
+    assert demangle._abridged(declaration) == shown
