@@ -44,6 +44,18 @@ def copied(tree: Path) -> Path:
     return tree
 
 
+def add_effect(search: Path, method: str) -> None:
+    """What the parameter does, in the place of the method that has the name."""
+    text = search.read_text()
+    (name,) = re.findall(r"^def (\w+)", method)
+    method = textwrap.indent(method, " " * 4)
+    text, count = re.subn(
+        rf"^    def {name}\(.*?\n\n(?=    def )", f"{method}\n", text, flags=re.M | re.S
+    )
+    assert count == 1, name
+    search.write_text(text.replace("model.ftree import ", "model.ftree import CallKind, ", 1))
+
+
 def add_trace(tree: Path) -> None:
     """The collector that is neither pads nor breakpoints, as a kind of probes."""
     traced, member, row, meaning, its_test = blocks("collector")[:5]

@@ -218,7 +218,7 @@ class App:
 
     def lookup(self) -> Lookup:
         """What names mean in the program that the debugger has now. Raises DarcError."""
-        return Lookup(self.look()[1], self._target)
+        return self._beginning.lookup()
 
     def tell(self) -> None:
         """Shows what the session has to say at this stop, if anything."""

@@ -12,6 +12,7 @@ from darc.app.progress import Progress
 from darc.app.pursuit import Pursuit
 from darc.app.stay import Stay
 from darc.app.waiting import Waiting, may_begin_late
+from darc.code.lookup import Lookup
 from darc.code.program import Program
 from darc.collectors.finder import FinderBrief
 from darc.debuggee.debuggee import Debuggee
@@ -50,11 +51,29 @@ class Beginning:
         self._tell = tell
         self._emit = emit
         self._debuggee: Debuggee | None = None
+        self._looked: tuple[Lookup, Debuggee] | None = None
 
     def look(self) -> tuple[Debuggee, Program]:
         """What the debugger has now. Raises DarcError."""
         self._debuggee = debuggee = self._choose(self._target)
         return debuggee, debuggee.program()
+
+    def lookup(self) -> Lookup:
+        """What names mean in what the debugger has now, for a request: the analysis begins in the
+        same debuggee. (The program is made anew then: a kernel may have stood where its modules
+        cannot be read.) Raises DarcError."""
+        debuggee, program = self.look()
+        lookup = Lookup(program, self._target)
+        self._looked = lookup, debuggee
+        return lookup
+
+    def _looked_at(self, request: Request) -> Debuggee:
+        """What the debugger has now, as it was made for this request already or is made now. Raises
+        DarcError."""
+        looked, self._looked = self._looked, None
+        if looked is not None and looked[0] is request.lookup:
+            return looked[1]
+        return self._choose(self._target)
 
     def make_room(self, request: Request) -> None:
         """Ends what was analysed before, and has ended but for its probes. Raises DarcError: it may
@@ -69,6 +88,7 @@ class Beginning:
             and request.replaces_finished
         ):
             before.stop()
+            self._looked = None  # there is less in the program by now
         if before is not None and before.alive:
             goes_on, begun = "", self._current.request
             if begun is not None and begun.command == command and begun.next_one:
@@ -125,7 +145,7 @@ class Beginning:
                 checked = finding.check_file(self._target, request, progress, self._emit)
             self._waiting.for_program(*checked)
             return
-        self._debuggee = debuggee = self._choose(self._target)
+        self._debuggee = debuggee = self._looked_at(request)
         if request.stops_unseen or request.reads_beside:
             finding.check_read(request.command, debuggee)
         debuggee.check_supported()

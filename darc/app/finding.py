@@ -72,6 +72,9 @@ class Request:
     be, before anything is looked for."""
     parts: Mapping[str, Part] = field(default_factory=dict)
     """What is known of it before it begins."""
+    lookup: Lookup | None = None
+    """What told how to spell the function, where that was asked: the analysis begins in the same
+    debuggee, which is made once."""
     is_of_file: bool = False
     """Whether the function is an address of the program's file, typed before that ran."""
 

@@ -1,12 +1,12 @@
 """What darc asks of a processor, and the values that it speaks of.
 
-A second architecture brings what is asked for here: a :class:`CodeReader`, a :class:`Convention`,
-a :class:`DetourWriter` and :class:`FrameRegisters`; what :mod:`darc.pads.architecture` asks for,
-a ``PadWriter``, a ``CellWriter`` and a ``WaypointWriter``; the numbers of system calls
-(``system_calls.py``); the agent's stubs; and what knows registers or opcodes besides, which
-docs/extending/architecture.md lists file by file. There is x86-64 alone: ``x86_64.py``, here and in
-``darc/pads/``, and the files that begin with that name. ``processor.py`` beside it is the one place
-that says so, and all others ask that.
+A second architecture brings what is asked for here: a :class:`CodeReader`, a
+:class:`RestartReader`, a :class:`Convention`, a :class:`DetourWriter` and :class:`FrameRegisters`;
+what :mod:`darc.pads.architecture` asks for, a ``PadWriter``, a ``CellWriter`` and a
+``WaypointWriter``; the numbers of system calls (``system_calls.py``); the agent's stubs; and what
+knows registers or opcodes besides, which docs/extending/architecture.md lists file by file. There
+is x86-64 alone: ``x86_64.py``, here and in ``darc/pads/``, and the files that begin with that name.
+``processor.py`` beside it is the one place that says so, and all others ask that.
 
 An instruction is whatever the reader's decoder makes (:class:`Instruction`). Others know where it
 stands, and hand it back to the reader, which knows the rest.
@@ -135,8 +135,8 @@ class Site(Generic[Own_co]):
 
 @dataclass(frozen=True)
 class Thunk:
-    """A piece of code that does one instruction's work: a kernel's compiler writes ``call
-    thunk_rax`` for ``call *%rax``, and ``jmp return_thunk`` for ``ret``."""
+    """A piece of code that does one instruction's work: a kernel's compiler writes calls of it
+    where it would call through a register, and jumps to another one where it would return."""
 
     register: str | None
     """What is called or jumped to through it; ``None``: it returns."""
@@ -438,6 +438,21 @@ class HandMadeCall(Protocol):
         """Whether a thread that is here has come back from it."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SignalFrame:
+    """What the kernel puts on the stack for a signal's handler, in bytes from where it saves the
+    program counter that the handler came upon."""
+
+    back: int
+    """To what the handler returns to,"""
+    alternate: int
+    """to the alternate stack (``stack_t``),"""
+    vector_state: int
+    """and to where the vector registers are: behind the frame, so in a copy it leads elsewhere."""
+    registers_before: int
+    """Those that it saves before the program counter, a word each."""
+
+
 class Convention(Protocol):
     """How functions and the kernel are called: registers, by the names that targets know, and what
     is set for a call by hand."""
@@ -451,6 +466,15 @@ class Convention(Protocol):
     FLAGS: str
     GENERAL: tuple[str, ...]
     """All that a call by hand may change; what says where the thread goes on comes last."""
+
+    SIGNAL_FRAME: SignalFrame
+    PROGRAMS_END: int
+    """Where the addresses end that a program may have, in bytes."""
+    GUARD: int
+    """Where a thread has what the C library hides stack pointers with, seen from what the register
+    says that tells threads apart,"""
+    GUARD_TURN: int
+    """and by how many bits it turns them to the left then."""
 
     def without_traps(self, flags: int) -> int:
         """The flags of a program that steps itself, for code that is none of its: a trap while
@@ -569,3 +593,6 @@ class FrameRegisters(Protocol):
     FRAME_POINTER: int
     RETURN_ADDRESS: int
     """The column of rows that tells whether there is a caller to return to."""
+    SAMPLED: int
+    """The frame pointer, the stack pointer and the program counter, as bits of what the kernel is
+    asked to sample: it writes them down in this order."""

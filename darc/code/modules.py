@@ -10,6 +10,7 @@ from typing import Protocol
 
 from darc.code.elf import Image, read_image
 from darc.model.errors import DarcError, FormatError, TargetError
+from darc.target.memory import PAGE
 from darc.target.target import Region, Target
 
 _VDSO = "[vdso]"
@@ -227,5 +228,5 @@ class _MissedError(DarcError):
 def _bias(image: Image, low: Region) -> int:
     for segment in image.segments:
         if segment.offset <= low.offset < segment.offset + max(segment.size, 1):
-            return (low.start - (segment.address + low.offset - segment.offset)) & ~0xFFF
-    return (low.start - low.offset) & ~0xFFF
+            return (low.start - (segment.address + low.offset - segment.offset)) // PAGE * PAGE
+    return (low.start - low.offset) // PAGE * PAGE

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from darc.code.architecture import SignalFrame
 from darc.code.frame_rule import WORD, WORD_SIZE
 from darc.code.x86_64 import PROGRAM_COUNTER, RESULT, RETURN, STACK_POINTER, SYSTEM_CALL
 
@@ -27,6 +28,13 @@ KEPT: tuple[str, ...] = ("rbx", "rbp", "r12", "r13", "r14", "r15")
 FLAGS = "eflags"
 GENERAL: tuple[str, ...] = (*SCRATCH, *KEPT, STACK_POINTER, FLAGS, PROGRAM_COUNTER)
 """All that a call by hand may change; what says where the thread goes on comes last."""
+
+SIGNAL_FRAME = SignalFrame(back=-176, alternate=-152, vector_state=56, registers_before=16)
+"""``struct rt_sigframe`` (arch/x86/include/asm/sigframe.h)."""
+PROGRAMS_END = 0x7FFF_FFFF_0000
+"""Of 47 bits (``TASK_SIZE_MAX``), but for the last pages."""
+GUARD, GUARD_TURN = 0x30, 0x11
+"""Of ``PTR_MANGLE``: see ``sysdeps/unix/sysv/linux/x86_64/pointer_guard.h`` of glibc."""
 
 
 def without_traps(flags: int) -> int:

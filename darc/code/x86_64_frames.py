@@ -1,5 +1,5 @@
-"""What frame information calls x86-64's registers (System V ABI, AMD64 supplement, figure 3.36):
-see :class:`~darc.code.architecture.FrameRegisters`.
+"""What frame information calls x86-64's registers (System V ABI, AMD64 supplement, figure 3.36),
+and the kernel where it samples them: see :class:`~darc.code.architecture.FrameRegisters`.
 """
 
 from __future__ import annotations
@@ -12,3 +12,5 @@ NAMES: Mapping[int, str] = {
 }  # fmt: skip
 FRAME_POINTER = 6
 RETURN_ADDRESS = 16
+SAMPLED = 1 << 6 | 1 << 7 | 1 << 8
+"""rbp, rsp and rip (``PERF_REG_X86_BP``, ``_SP`` and ``_IP``)."""

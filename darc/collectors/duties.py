@@ -13,10 +13,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from darc.debuggee.holds import Scheduled
-from darc.model.catching import OpenWait, ThreadStanding
 from darc.model.ftree import Fnode
 from darc.model.ops import Event, KeptOps
 from darc.model.profile import Profile
+from darc.model.standing import OpenWait, ThreadStanding
 from darc.search.contest import Vote
 from darc.search.descent import Orders
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from darc.code.processor import PROGRAMS_END
 from darc.pads import processor as pads
 from darc.target.memory import PAGE
 from darc.target.target import Region
 
 _LOWEST = 1 << 16
-_HIGHEST = 0x7FFF_FFFF_0000
 _GROWTH = 1 << 30
 """Bytes that the heap and the stack are left to grow."""
 _STACK_GROWTH = 1 << 24
@@ -48,8 +48,8 @@ def _free(mapped: Sequence[Region]) -> Iterable[tuple[int, int]]:
     they begin."""
     previous, path = _LOWEST, ""
     for region in (
-        *(one for one in mapped if one.start < _HIGHEST),  # [vsyscall] is beyond
-        Region(start=_HIGHEST, end=_HIGHEST, permissions="", offset=0, path=""),
+        *(one for one in mapped if one.start < PROGRAMS_END),  # [vsyscall] is beyond
+        Region(start=PROGRAMS_END, end=PROGRAMS_END, permissions="", offset=0, path=""),
     ):
         start, end = previous, region.start
         if region.start > region.end or end <= start:

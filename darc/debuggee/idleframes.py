@@ -17,7 +17,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from darc.code.processor import GENERAL, SIGNAL_RETURN, THREAD_POINTER
+from darc.code.processor import GENERAL, GUARD, SIGNAL_FRAME, SIGNAL_RETURN, THREAD_POINTER
 from darc.debuggee.procfs import MemoryFile
 from darc.debuggee.wordscan import WordScan, is_saved_counter
 from darc.model.errors import TargetError
@@ -29,18 +29,9 @@ _MOST_THREADS = 256
 _MOST_FRAMES = 64
 """On one stack."""
 
-_RETURN = -176
-"""Bytes from a saved program counter to what the handler returns to (``struct rt_sigframe``),"""
-_ALTERNATE = -152
-"""to the alternate stack (``stack_t``),"""
-_VECTORS = 56
-"""and to where the vector registers are: behind the frame, so in a copy it leads elsewhere."""
-
 _FARTHEST_VECTORS = 1 << 10
 _STACK = struct.Struct("<QixxxxQ")
 _DISABLED = 2
-_GUARD = 0x30
-"""Where a thread has what glibc hides stack pointers with (``PTR_MANGLE``)."""
 
 _WORD = 8
 
@@ -65,10 +56,11 @@ class _Idle:
 def _frame(memory: MemoryFile, place: int, low: int) -> _Idle | None:
     """What ends at ``place``, if a program counter is there that the kernel has saved for a
     signal's handler; ``low`` is where the mapping begins."""
+    first = SIGNAL_FRAME.back
     try:
         if not is_saved_counter(memory, place):
             return None
-        raw = memory.read(place + _RETURN, _VECTORS - _RETURN + _WORD)
+        raw = memory.read(place + first, SIGNAL_FRAME.vector_state - first + _WORD)
         back, vectors = (int.from_bytes(raw[at : at + 8], "little") for at in (0, len(raw) - 8))
         if vectors - place not in range(_FARTHEST_VECTORS):
             return None
@@ -76,8 +68,8 @@ def _frame(memory: MemoryFile, place: int, low: int) -> _Idle | None:
             return None
     except TargetError:
         return None
-    start, flags, size = _STACK.unpack_from(raw, _ALTERNATE - _RETURN)
-    is_on_it = not flags & _DISABLED and start <= place + _RETURN < start + size
+    start, flags, size = _STACK.unpack_from(raw, SIGNAL_FRAME.alternate - first)
+    is_on_it = not flags & _DISABLED and start <= place + first < start + size
     return _Idle(max(low, start) if is_on_it else low, place)
 
 
@@ -108,7 +100,7 @@ def _guards(memory: MemoryFile, bases: Iterable[int]) -> set[int]:
     found = set[int]()
     for base in bases:
         try:
-            found.add(int.from_bytes(memory.read(base + _GUARD, 8), "little"))
+            found.add(int.from_bytes(memory.read(base + GUARD, 8), "little"))
         except TargetError:
             continue  # there is no thread's memory yet
     return found

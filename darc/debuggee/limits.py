@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from darc.debuggee import procfs
-from darc.debuggee.cgroups import groups_of
+from darc.debuggee.cgroups import Controller, groups_of
 
 HEADROOM = 4
 """So many times what darc takes must be free: three quarters of it stay the program's."""
@@ -77,7 +77,7 @@ def _limits(pid: int, need: Need) -> Iterator[tuple[str, int, int]]:
         most, text = limits.get(limit), status.get(used, "").split()
         if most is not None and text:
             yield name, most - (int(text[0]) << 10) - again, wanted
-    for folder in groups_of(pid, "memory"):
+    for folder in groups_of(pid, Controller.MEMORY):
         free = _free_in(folder)
         if free is not None:
             yield f"the memory limit of its cgroup ({folder.name or '/'})", free, need.touched

@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from darc.code.processor import FRAMES
 from darc.debuggee import perf
 
 _TRACEPOINT = 2
 _CONTEXT_SWITCHES = 3
 _RAW, _REGS_USER, _STACK_USER = 1 << 10, 1 << 12, 1 << 13
-_BP_SP_IP = 1 << 6 | 1 << 7 | 1 << 8
 
 _STACKS = perf.PerfEvent(
-    config=_CONTEXT_SWITCHES, sample=_REGS_USER | _STACK_USER, period=1, registers=_BP_SP_IP
+    config=_CONTEXT_SWITCHES, sample=_REGS_USER | _STACK_USER, period=1, registers=FRAMES.SAMPLED
 )
 """Each switch, with the registers that tell where its thread is."""
 
@@ -39,16 +39,16 @@ class UserStack(NamedTuple):
     """Where a thread is in its program."""
 
     frame: int
-    """Its rbp,"""
+    """Its frame pointer,"""
     pointer: int
-    """rsp"""
+    """its stack pointer"""
     pc: int
-    """and rip, where it called the kernel; 0: it is one of the kernel's own."""
+    """and its program counter, where it called the kernel; 0: it is one of the kernel's own."""
     data: bytes
     """Of its stack, from ``pointer`` on."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Waking:
     """A thread was woken."""
 
@@ -129,7 +129,15 @@ def _waking(record: bytes) -> Waking | None:
     except struct.error:
         return None
     in_interrupt, in_soft = bool(flags & _HARD), bool(flags & _SOFT)
-    return Waking(time, woken, process, thread, in_interrupt, in_soft, stack)
+    return Waking(
+        time=time,
+        woken=woken,
+        process=process,
+        thread=thread,
+        in_interrupt=in_interrupt,
+        in_soft_interrupt=in_soft,
+        stack=stack,
+    )
 
 
 def times(data: bytes) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from darc.debuggee import procfs
-from darc.debuggee.cgroups import groups_of
+from darc.debuggee.cgroups import Controller, groups_of
 
 
 class Quota:
@@ -24,7 +24,7 @@ class Quota:
 def _files_of(pid: int) -> tuple[Path, ...]:
     """Where the kernel tells how long the process was kept waiting by a quota: a file for its group
     and for each above it that is seen from here."""
-    found = dict.fromkeys(folder / "cpu.stat" for folder in groups_of(pid, "cpu"))
+    found = dict.fromkeys(folder / "cpu.stat" for folder in groups_of(pid, Controller.CPU))
     return tuple(file for file in found if _throttled_ns(file) is not None)
 
 

@@ -21,9 +21,9 @@ from darc.code.processor import (
 from darc.code.program import Program
 from darc.code.unwind import frames
 from darc.debuggee.duties import TellsOfThreads
-from darc.model.catching import HolderTold, LockHolder, OpenWait, ThreadStanding
 from darc.model.errors import DarcError
 from darc.model.ops import NOWHERE, Event, ObjectKind
+from darc.model.standing import HolderTold, LockHolder, OpenWait, ThreadStanding
 from darc.target.memory import word_at
 from darc.target.target import Target
 

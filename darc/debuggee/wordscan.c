@@ -160,8 +160,8 @@ static size_t distance_at(const uint8_t *bytes, size_t at)
  * among wanted, which has a bit for each of these. What they come to is the distance itself, and jumps under a condition
  * are passed over; or, where address is not 0, that of the first byte, the place that they lead to. Behind the buffer
  * are as many readable bytes as a jump has. */
-size_t jumpscan(const uint8_t *bytes, size_t size, uint64_t address, const uint8_t *wanted, uint32_t *found,
-                size_t room, size_t *next)
+size_t distancescan(const uint8_t *bytes, size_t size, uint64_t address, const uint8_t *wanted, uint32_t *found,
+                    size_t room, size_t *next)
 {
     size_t noted = 0, i = *next;
     for (; i < size && noted + 8 <= room; i += 8) {

@@ -14,7 +14,7 @@ from io import FileIO
 from pathlib import Path
 
 from darc.agent.rows import Lead
-from darc.code.processor import LONGEST_JUMP, PATCH_LENGTH
+from darc.code.processor import GUARD_TURN, LONGEST_JUMP, PATCH_LENGTH, SIGNAL_FRAME
 from darc.debuggee.procfs import MemoryFile, why
 from darc.model.errors import TargetError
 from darc.target import living
@@ -52,10 +52,6 @@ _STACKS = 8 << 20
 """Bytes from a signal's frame to where the stack was: the usual limit of a stack."""
 
 _ANYWHERE = (1 << 64) - 1
-_HIDDEN_BITS = 17
-
-_SAVED_BEFORE = 16
-"""Registers that the kernel saves before the program counter, a word each."""
 
 _ENTRY = 8
 _PAGES_ASKED = 1 << 13
@@ -88,8 +84,8 @@ def _library() -> ctypes.CDLL:
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(_Cluster), ctypes.c_size_t),
         *(ctypes.c_uint8, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
     )
-    library.jumpscan.restype = ctypes.c_size_t
-    library.jumpscan.argtypes = (
+    library.distancescan.restype = ctypes.c_size_t
+    library.distancescan.argtypes = (
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_char_p),
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)),
     )
@@ -175,7 +171,7 @@ def saved_counters(
 
 
 def _shown(word: int, guard: int) -> int:
-    turned = (word >> _HIDDEN_BITS | word << 64 - _HIDDEN_BITS) & _ANYWHERE
+    turned = (word >> GUARD_TURN | word << 64 - GUARD_TURN) & _ANYWHERE
     return turned ^ guard
 
 
@@ -190,11 +186,10 @@ def is_saved_counter(memory: MemoryFile, place: int) -> bool:
 def is_saved_register(memory: MemoryFile, place: int, code: Sequence[range]) -> bool:
     """Whether at ``place`` is what a register had when a signal's handler came upon ``code``,
     wherever the stack was."""
-    part = range(place, place + 8 * (_SAVED_BEFORE + 1) + _AROUND_SAVED)
+    before = 8 * SIGNAL_FRAME.registers_before
+    part = range(place, place + before + 8 + _AROUND_SAVED)
     saved = saved_counters(memory, part, passes_over=True, farthest=_ANYWHERE)
-    return any(
-        at - place <= 8 * _SAVED_BEFORE and any(pc in one for one in code) for at, pc in saved
-    )
+    return any(at - place <= before and any(pc in one for one in code) for at, pc in saved)
 
 
 class WordScan:
@@ -325,7 +320,7 @@ class WordScan:
         # No more of what was looked at before than may be part of one that is not at its end yet.
         next_byte = ctypes.c_size_t(_CARRIED - min(carried, LONGEST_JUMP - 1))
         while next_byte.value < end:
-            noted = _library().jumpscan(
+            noted = _library().distancescan(
                 *(self._buffer, end, at and at - _CARRIED, wanted),
                 *(self._found, _ROOM, ctypes.byref(next_byte)),
             )

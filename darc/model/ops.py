@@ -81,7 +81,7 @@ class Stack:
     pointer: int
     """Where the first of ``words`` is: the return address of that function."""
     frame: int
-    """What the thread had in rbp."""
+    """What the thread had in its frame pointer."""
     words: tuple[int, ...]
     pc: int = 0
     """Where it stands, if that is in the middle of a function; 0: at the entry of one."""

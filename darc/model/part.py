@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Self
 
 from darc.model.ftree import Function
 from darc.model.functionprofile import FunctionProfile
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A search that the user may begin."""
+
+    function: str
+    """As it is spelled, and"""
+    peak: str
+    """the calls that it is of."""
 
 
 class Part:
@@ -48,6 +59,11 @@ class Part:
         """It, where of all :attr:`profiles` that one is shown."""
         del row
         return self
+
+    @property
+    def offer(self) -> Offer | None:
+        """What it offers to look into at its end, longer than it has; ``None``: nothing."""
+        return None
 
     @property
     def why_no_answer(self) -> str | None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from darc.model.ftree import Cause, Fnode, Function, RootCausePath
 from darc.model.functionprofile import FunctionProfile
 from darc.model.ops import OpClass
-from darc.model.part import Part
+from darc.model.part import Offer, Part
 from darc.model.peaks import LAST_PEAK, PeakRange
 from darc.model.profile import time_above
 from darc.model.snapshot import Snapshot
@@ -256,6 +256,18 @@ class Why(Part):
     """As :attr:`~darc.model.functionset.FunctionSet.making`."""
     longest_stop: float = 0.0
     """As :attr:`~darc.model.snapshot.ProgramFigures.longest_stop`, over all steps."""
+
+    @property
+    def offer(self) -> Offer | None:
+        """The first suspect whose causes were not found, for want of time."""
+        late = [one.suspect for one in self.answers if not one.paths]
+        offered = [*late, *self.open, *filter(None, (self.tail,))]
+        return self.start_of(offered[0]) if offered else None
+
+    def start_of(self, suspect: Suspect) -> Offer:
+        """The search that looks into the slow calls of a suspect."""
+        spelled = self.spelled.get(suspect.row.function.address, suspect.name)
+        return Offer(spelled, suspect.typed_peak)
 
     def function(self, number: int) -> Function | None:
         """That of an answer."""

@@ -1,10 +1,10 @@
 """Waypoints: where a jump leads that shares its last bytes with what was there before.
 
-A kernel writes ``call *%rax`` and a nop of three bytes where its compiler wrote a call of five. A
-task may sleep in that call for days and then come back to the nop. So a jump of five bytes may
-stand there only if its last three are an instruction as well, one that does no harm: the jump's
-distance is chosen so. (*Punning*: Chamith, Svensson, Dalessandro, Newton, "Instruction Punning",
-PLDI 2017.)
+A kernel writes a call of two bytes, through a register, and a nop of three where its compiler wrote
+a call of five. A task may sleep in that call for days and then come back to the nop. So a jump of
+five bytes may stand there only if its last three are an instruction as well, one that does no harm:
+the jump's distance is chosen so. (*Punning*: Chamith, Svensson, Dalessandro, Newton, "Instruction
+Punning", PLDI 2017.)
 
 Such distances are rare, so the jump leads to a waypoint, five bytes at one of the addresses in
 question, and that leads on to the pad.

@@ -207,7 +207,7 @@ class Descent:
             for child, wins in zip(contest.node.children, chosen, strict=True):
                 if wins and child in self._contests:
                     ready.append(child)
-                elif wins and child.depth < self._parameters.max_depth:
+                elif wins and not self._is_deepest(child):
                     found.append(child)
         return found
 
@@ -324,7 +324,7 @@ class Descent:
             node.end_path(Ending(cause, node.maxcount, note=note))
         elif _is_leaf(node):
             node.end_path(Ending(Cause.FUNCTION, node.maxcount))
-        elif node.depth >= self._parameters.max_depth:
+        elif self._is_deepest(node):
             node.end_path(Ending(Cause.FUNCTION, node.maxcount, cut=Cut.DEPTH))
         elif ask:
             self._pending.append(node)
@@ -336,6 +336,10 @@ class Descent:
             return True
         self._forget(node)
         return False
+
+    def _is_deepest(self, node: Fnode) -> bool:
+        """Whether nothing below it is looked at, as the parameters have it."""
+        return node.depth >= self._parameters.max_depth
 
     def _forget(self, node: Fnode) -> None:
         for below in node.walk():
@@ -413,7 +417,7 @@ class Descent:
             for node in callees:
                 if len(sites) >= budget:
                     break
-                if node.depth >= self._parameters.max_depth:
+                if self._is_deepest(node):
                     continue
                 if is_auto and node not in self._expanded and not self._has_time():
                     continue

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from darc.model.snapshot import Snapshot
 from darc.model.status import EndedBy, Status
-from darc.model.why import Why
-from darc.views.whyview import start_text
+from darc.views.words import start_text
 
 
 def why_none_by_end(snapshot: Snapshot) -> str | None:
@@ -29,10 +28,7 @@ def why_none_by_end(snapshot: Snapshot) -> str | None:
 
 
 def _looks_on(snapshot: Snapshot) -> str | None:
-    """The command by which ``darc why`` has offered to look on."""
-    known = snapshot.part(Why)
-    if known is None:
-        return None
-    late = [one.suspect for one in known.answers if not one.paths]
-    offered = [*late, *known.open, *filter(None, (known.tail,))]
-    return f"{start_text(known, offered[0])} looks longer" if offered else None
+    """The command by which what is known beside the search offers to look on."""
+    offers = (part.offer for part in snapshot.parts.values())
+    offer = next((one for one in offers if one is not None), None)
+    return None if offer is None else f"{start_text(offer)} looks longer"

@@ -23,7 +23,7 @@ from darc.views.waitsview import (
     quota_text,
     waited_text,
 )
-from darc.views.words import calls_text, cost_text, functions_text, typed, way
+from darc.views.words import calls_text, cost_text, functions_text, start_text, typed, way
 
 _MOSTLY = 0.5
 """Of the time without a processor: a quota that took so much is told."""
@@ -50,11 +50,11 @@ def draw_why(
     for number, one in enumerate(known.answers, 1):
         yield from _answer_lines(number, one, show=show, note=note, path_text=path_text)
         if known.is_over and not one.paths:
-            command = start_text(known, one.suspect)
+            command = start_text(known.start_of(one.suspect))
             yield Text(f"  {command} looks longer into that")
     for suspect in known.open:
         yield Text(_slow_text(suspect, show), "bold")
-        yield Text(f"  not looked into: {start_text(known, suspect)}")
+        yield Text(f"  not looked into: {start_text(known.start_of(suspect))}")
     yield from _not_told(known, show)
     for reason in known.reasons:
         prefix = "not sure of 1: " if known.verdict is Verdict.FOUND else ""
@@ -105,15 +105,6 @@ def _who_had(one: Answer) -> str:
     return "its CPU quota was used up" if is_quota else "others had the processor"
 
 
-def start_text(known: Why, suspect: Suspect) -> str:
-    """The command that looks into the slow calls of a suspect, in quotes, as it is to be typed."""
-    return f"'darc start {_typed_name(known, suspect)} --peak {suspect.typed_peak}'"
-
-
-def _typed_name(known: Why, suspect: Suspect) -> str:
-    return typed(known.spelled.get(suspect.row.function.address, suspect.name))
-
-
 def _tail_lines(known: Why, tail: Suspect, show: Show) -> Iterator[Text]:
     profile, name = tail.row.profile, show(tail.name)
     median = format_cycles(tail.fast_mean, profile.hz)
@@ -121,7 +112,7 @@ def _tail_lines(known: Why, tail: Suspect, show: Show) -> Iterator[Text]:
         f"  {name} has no slow peak, but a long tail: {tail.slow} of {calls_text(profile.count)} "
         f"take eight times as long as most and more, not {median}"
     )
-    yield Text(f"    {start_text(known, tail)} looks into these")
+    yield Text(f"    {start_text(known.start_of(tail))} looks into these")
 
 
 def _costs_more(known: Why, one: Suspect, show: Show) -> str:
@@ -131,15 +122,15 @@ def _costs_more(known: Why, one: Suspect, show: Show) -> str:
     found = None if number is None else known.answers[number - 1].found
     is_late = number is None or (found is not None and found.ended_by is EndedBy.TIME)
     why = "there was no time to look into it" if is_late else "why is not known"
-    return f"{who} costs more, and {why}: {start_text(known, one)}"
+    return f"{who} costs more, and {why}: {start_text(known.start_of(one))}"
 
 
 def _rare_lines(known: Why, rare: Suspect, show: Show) -> Iterator[Text]:
     start, why = (longer_time(max(10.0, times * known.rare_seconds)) for times in (1, 2))
     yield Text(f"  too few calls to tell: {_slow_text(rare, show)}")
+    name = typed(known.start_of(rare).function)
     yield Text(
-        f"    'darc start {_typed_name(known, rare)} --start-time {start}' or 'darc why --time "
-        f"{why}' sees more of them"
+        f"    'darc start {name} --start-time {start}' or 'darc why --time {why}' sees more of them"
     )
 
 
@@ -147,7 +138,7 @@ def _left_out(known: Why, suspect: Suspect, why: str, show: Show) -> Iterator[Te
     name = show(suspect.name)
     yield Text(f"  left out: {name} {why}")
     if known.verdict is not Verdict.FOUND:
-        command = start_text(known, suspect)
+        command = start_text(known.start_of(suspect))
         yield Text(f"    {command} looks into it all the same")
 
 

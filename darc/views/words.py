@@ -16,6 +16,7 @@ from typing import Protocol
 
 from rich.cells import cell_len
 
+from darc.model.part import Offer
 from darc.model.profile import format_cycles
 
 NAME_WIDTH = 200
@@ -303,6 +304,11 @@ def typed(spelling: str) -> str:
     text = printable(spelling)
     outside = re.sub(r"[<(\[{][^<(\[{]*[)>\]}]", "", text)
     return f'"{text}"' if any(map(str.isspace, outside)) else text
+
+
+def start_text(offer: Offer) -> str:
+    """The command that begins that search, in quotes, as it is to be typed."""
+    return f"'darc start {typed(offer.function)} --peak {offer.peak}'"
 
 
 def message(text: str) -> Shown:

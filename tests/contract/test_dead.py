@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.contract.names import name_of, names_in, walk
-from tests.contract.tree import INSTALLED, MODULES, ROOT, module_name, parsed, trees
+from tests.contract.tree import INSTALLED, MODULES, PROJECT, ROOT, module_name, parsed, trees
 
 OTHERS_CALL = {
     "asked for by a name that is made of another one's": {
@@ -239,6 +239,17 @@ def test_nothing_is_dead() -> None:
     others = called_by_others()
     wrong = [str(one) for one in found() if (str(one.file), one.name) not in others]
     assert not wrong, "nothing in the product refers to it:\n" + "\n".join(wrong)
+
+
+def test_what_is_a_files_own_is_there_for_that() -> None:
+    """Of what is neither product nor test: what a module keeps to itself has no other use."""
+    wrong = [
+        str(one)
+        for file, tree in trees(PROJECT - INSTALLED - {"tests"}).items()
+        for one in made_in(file, tree)
+        if one.name.startswith("_") and not one.within and one.name not in uses_of(tree).names
+    ]
+    assert not wrong, "nothing in its file refers to it:\n" + "\n".join(wrong)
 
 
 def test_what_others_call_is_told_where_it_has_to_be() -> None:

@@ -194,14 +194,13 @@ EXAMPLES = sorted((ROOT / "docs" / "extending" / "examples").rglob("*.py"))
     ids=[*(page.stem for page in EXTENDING), "examples"],
 )
 def test_what_authors_use_is_public(text: str) -> None:
-    """But for what they write themselves, and what a processor is asked."""
+    """But for what they write themselves."""
     told = public()
     own = set(re.findall(r"^ *class (\w+)", text, re.M))
-    of_processors = {"darc.code.architecture", "darc.pads.architecture"}
     private = {
         module if name is None else f"{module}.{name}"
         for module, name in used_by_authors(text)
-        if module not in of_processors and name not in own and not is_public(told, module, name)
+        if name not in own and not is_public(told, module, name)
     }
     assert not private, f"CONTRIBUTING.md, 'What is public', has no {', '.join(sorted(private))}"
 

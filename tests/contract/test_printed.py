@@ -9,6 +9,7 @@ from tests.contract.names import walk
 from tests.contract.tree import ROOT, parsed
 
 READERS = {
+    "darc_gdb/deciding.py": "nothing: it is shown as it is",
     "darc_gdb/printed.py": "what gdb tells in no other way",
     "darc_gdb/remote.py": "packets of a machine's",
     "darc_lldb/otherhooks.py": "which stop hooks there are",

@@ -6,6 +6,7 @@ All that does is named on the page of a second processor, and all others ask ``p
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from darc import FLOORS
-from darc.code.architecture import CodeReader
+from darc.code.architecture import CodeReader, Convention, FrameRegisters
 from darc.code.system_calls import SystemCall
 from tests.contract.names import imported, walk
 from tests.contract.tree import (
@@ -49,9 +50,12 @@ OPERANDS = {Path("kgdb/calls.py"), Path("kgdb/tasks.py")}
 OF_X86 = re.compile(
     r"(?<![a-z])(x86(_64)?|amd64|i386|aarch64|arm64|riscv\d*|ppc64(le)?|s390x?"
     r"|[re]?flags|[re]([abcd]x|[sd]i|[sb]p|ip)|r(8|9|1[0-5])[dwb]?"
-    r"|[xyz]mm\d+|[fg]s_base|mxcsr)(?![a-z0-9])",
+    r"|[xyz]mm\d+|[fg]s_base|mxcsr|bp(?!_(hardware_)?(break|watch)point)"
+    r"|rt_sigframe|ptr_mangle|pt_regs|vector_irq)(?![a-z0-9])",
     re.I,
 )
+"""Its names and registers, and what lies in memory as it has registers; what gdb's constants for
+breakpoints begin with is no register."""
 STACKS = re.compile(r"slot|stack|cfa|(?<![a-z])sp(?![a-z])", re.I)
 OTHERS = re.compile(
     r"(?<![a-z])(aarch64|arm64|armv\d\w*|riscv\d*|ppc64(le)?|s390x|loongarch\d*"
@@ -61,10 +65,22 @@ OTHERS = re.compile(
 """Other processors, and one's registers: who is told by name is no longer asked."""
 NEUTRAL = {"flags"}
 """Words for other things, too."""
+NAMES = re.compile(r"x86(_64)?|amd64|arm64", re.I)
+"""What a file that says where something comes from may name."""
+
+BOUND = 1 << 40
+BOUNDS = range(47, 58)
+"""Numbers that are bounds of addresses: those that are written out from here on, and so many bits
+of which a processor uses one number or another; of 56 bits other things are, too."""
 
 EVERYDAY = {"LARGEST"}
-READ = {name for name, kind in CodeReader.__annotations__.items() if kind == "int"} - EVERYDAY
-"""What a code reader is asked for that is a number, but for a name of other things, too."""
+READ = {
+    name
+    for asked in (CodeReader, Convention, FrameRegisters)
+    for name, kind in asked.__annotations__.items()
+    if kind == "int"
+} - EVERYDAY
+"""What a processor is asked for that is a number, but for a name of other things, too."""
 KINDS = re.compile(r"R_[A-Z][A-Z0-9_]*|(?:\w+_)?PLT(?:_\w+)?")
 """How constants are called that are kinds of relocations, and sizes of a PLT."""
 LOOKS = {
@@ -136,6 +152,27 @@ def words(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, module
             case ast.Constant(value=str(name)) if id(node) not in of_itself:
                 yield node.lineno, name
+
+
+def told_of_itself(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """What of the processor a file names where it says what it is and has."""
+    for node in walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text), lineno=line)):
+                for one in OF_X86.finditer(text):
+                    if one[0].lower() not in NEUTRAL and not NAMES.fullmatch(one[0]):
+                        yield line + text.count("\n", 0, one.start()), one[0]
+
+
+def bounds(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Where it has a bound of addresses as a number."""
+    for node in walk(tree):
+        match node:
+            case ast.Constant(value=int(number)) if BOUND <= number < 1 << 63:
+                yield node.lineno, f"{number:#x}"
+            case ast.BinOp(ast.Constant(value=1), ast.LShift(), ast.Constant(value=int(bits))):
+                if bits in BOUNDS and bits != 56:
+                    yield node.lineno, ast.unparse(node)
 
 
 def found_in(word: str) -> Iterator[str]:
@@ -234,7 +271,8 @@ def known(text: str, tree: ast.Module | None = None) -> list[tuple[int, str]]:
     """What a file knows of x86-64; ``tree`` is that of its text."""
     tree = tree or ast.parse(text)
     named = ((line, one) for line, word in words(tree) for one in found_in(word))
-    return [*named, *others(tree), *sums(tree), *code(tree, text.encode().splitlines())]
+    more = (told_of_itself(tree), others(tree), sums(tree), bounds(tree))
+    return [*named, *itertools.chain(*more), *code(tree, text.encode().splitlines())]
 
 
 def known_in_c(text: str) -> list[tuple[int, str]]:
@@ -325,6 +363,29 @@ def test_what_reads_code_and_makes_pads_asks_as_well() -> None:
     assert strange == {"darc/code/callscan.c"}
 
 
+def interfaces(tree: ast.AST) -> Iterator[str]:
+    """What a ``processor.py`` says who answers."""
+    for node in walk(tree):
+        match node:
+            case ast.AnnAssign(annotation=annotation):
+                yield ast.unparse(annotation).partition("[")[0]
+
+
+def test_each_interface_is_told() -> None:
+    """On the page, with how many they are and who answers it, and where they are asked for."""
+    asked = [one for file in sorted(WHICH) for one in interfaces(parsed(file))]
+    assert len(asked) > 5
+    page = (ROOT / "docs/extending/architecture.md").read_text()
+    head, table = page.split("\n| today |")
+    of_code = ast.get_docstring(parsed(Path("darc/code/architecture.py"))) or ""
+    for one in asked:
+        assert f"`{one}`" in head, f"the page does not name {one}"
+        assert f"(`{one}`)" in table, f"the table does not say who answers {one}"
+        assert f"`{one}`" in of_code, f"darc/code/architecture.py does not name {one}"
+    numbers = ("five", "six", "seven", "eight", "nine", "ten")
+    assert f" {numbers[len(asked) - 5]} interfaces," in head
+
+
 def test_only_its_own_files_know_its_decoder() -> None:
     """Others hand instructions on, and ask for what is in them."""
     knowing = {
@@ -371,6 +432,13 @@ def test_one_place_of_a_floor_says_which_processor_it_is() -> None:
         "byte == 0xCC",
         "platform.machine() == 'aarch64'",
         "read('x0')",
+        "_BP_SP_IP = 1 << 6 | 1 << 7 | 1 << 8",
+        "class A:\n    frame: int\n    '''Its rbp.'''",
+        "_RETURN = -176\n'''(``struct rt_sigframe``)'''",
+        "_WHERE = 48\n'''What glibc hides them with (``PTR_MANGLE``).'''",
+        "table = image.values.get('vector_irq')",
+        "_HIGHEST = 0x7FFF_FFFF_0000",
+        "end = 1 << 47",
     ],
 )
 def test_what_is_seen(line: str) -> None:
@@ -386,6 +454,8 @@ def test_what_is_seen(line: str) -> None:
         "PLT = 16",
         "_WORDS, _PATCH_LENGTH = 3, 5",
         "SHORT_JUMP = 2",
+        "_GUARD = 0x30",
+        "_PROGRAMS_END = LIMIT - 4096",
     ],
 )
 def test_what_is_seen_of_numbers(line: str) -> None:
@@ -458,7 +528,11 @@ def test_what_is_nothing_of_x86_64_in_c(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["flags = 0", "trip = 8", "ways + 8", "corsp = 1", "'r1'", "'''rax'''", "204", "b'ab'"]
+    "line",
+    [
+        *("flags = 0", "trip = 8", "ways + 8", "corsp = 1", "'r1'", "204", "b'ab'"),
+        *("gdb.BP_BREAKPOINT", "1 << 56", "1 << 63", "'''of x86-64 alone'''"),
+    ],
 )
 def test_what_is_nothing_of_x86_64(line: str) -> None:
     assert not known(line), line

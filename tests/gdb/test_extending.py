@@ -13,6 +13,7 @@ from fixtures.build import build
 from tests.debugger import LLDB, PLAIN_GDB, REPORT, attempt, debug
 from tests.extending import (
     PAGES,
+    add_effect,
     add_hazard,
     add_trace,
     blocks,
@@ -84,10 +85,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     line = "from darc.views.exporters.paths import PATHS\n"
     insert(exporters / "__init__.py", line, "from darc.views.exporters.text")
     insert(exporters / "__init__.py", "        PATHS,\n", "    )\n}\n")
-    field, domain, parameter = (inside(block) for block in blocks("parameter"))
+    field, domain, parameter, effect, its_test = map(inside, blocks("parameter"))
     insert(tree / "darc/model/parameters.py", field, "\n    def __post_init__")
     insert(tree / "darc/model/domains.py", domain, ')\n"""One for each field')
     insert(tree / "darc/app/parameters.py", parameter, ')\n"""In the order of the fields')
+    add_effect(tree / "darc/search/descent.py", effect)
+    (tree / "tests" / "unit" / "search" / "test_virtual_calls.py").write_text(its_test)
     add_hazard(tree)
     with (tree / "docs" / "glossary.md").open("a") as glossary:
         glossary.writelines(f"| `{name}` | another one |\n" for name in ADDED)
@@ -286,14 +289,16 @@ def test_a_parameter(tree: Path, tmp_path: Path) -> None:
 @SUITES_IN_ONE
 def test_what_proves_a_change(tree: Path) -> None:
     """Types and style are as the house wants them."""
-    own = ("app/test_mean", "views/test_paths", "analyses/test_rate", "collectors/test_traced")
+    own = ["app/test_mean", "views/test_paths", "analyses/test_rate", "collectors/test_traced"]
+    own += ["search/test_virtual_calls"]
     tests = [f"tests/unit/{name}.py" for name in own]
     tests += [f"tests/gdb/test_{name}.py" for name in ("hazards", "paths")]
     checked = ["darc", "darc_gdb", *tests]
     run_python(tree, "-m", "mypy", "--strict", "--no-error-summary", *checked)
     pages = ["darc/analyses", "darc/collectors", "darc/model/split.py", "darc/views/parts/split.py"]
     pages += [f"darc/app/commands/{name}.py" for name in ADDED]
-    pages += ["darc/model/parameters.py", "darc/app/parameters.py", *tests]
+    pages += ["darc/model/parameters.py", "darc/app/parameters.py", "darc/search/descent.py"]
+    pages += tests
     run_python(tree, "-m", "ruff", "check", "-q", *pages)
     run_python(tree, "-m", "ruff", "format", "-q", "--check", *pages)
 
@@ -314,6 +319,7 @@ def test_the_tests_of_a_change(tree: Path) -> None:
         "unit/app/test_commands.py",
         "unit/app/test_mean.py",
         "unit/app/test_parameters.py",
+        "unit/search/test_virtual_calls.py",
         "unit/views/test_paths.py",
         "unit/views/test_report.py",
         "contract/test_docs.py",

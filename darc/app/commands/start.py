@@ -28,17 +28,18 @@ _TO_SEE = 10
 def _start(app: Actions, parsed: Parsed) -> None:
     (function,) = parsed.arguments
     parameters = parameters_of(app, parsed)
-    shown, number = app.table(), number_in(function)
+    shown, number, lookup = app.table(), number_in(function), None
     if number is not None:
         found = _numbered(shown, number)
         row = None if shown is None else _row_of(shown, number)
-        function = spelled(app.lookup(), found)
+        lookup = app.lookup()
+        function = spelled(lookup, found)
         if row is not None:
             parameters = as_profiled(parameters, row)
     else:
         row, parameters = _called(shown, function, parameters)
     make = RootCauses if row is None else partial(RootCauses, profiled=row)
-    app.analyse(Request("start", function, parameters, make))
+    app.analyse(Request("start", function, parameters, make, lookup=lookup))
 
 
 def _called(

@@ -7,16 +7,10 @@ from typing import Any
 
 from rich.text import Text
 
-from darc.model.catching import (
-    Catching,
-    CaughtCall,
-    HolderTold,
-    LockHolder,
-    OpenWait,
-    ThreadStanding,
-)
+from darc.model.catching import Catching, CaughtCall
 from darc.model.ops import OffReason
 from darc.model.snapshot import Snapshot
+from darc.model.standing import HolderTold, LockHolder, OpenWait, ThreadStanding
 from darc.model.status import Status
 from darc.views.parts.part import Doing, PartView
 from darc.views.render import duration, probes_text

@@ -16,9 +16,10 @@ from darc.debuggee import holds, procfs
 from darc.debuggee.holds import Holds, Scheduled
 from darc.debuggee.perf_stacks import Waking
 from darc.debuggee.wakers import told
-from darc.model.catching import CaughtCall, ThreadStanding
+from darc.model.catching import CaughtCall
 from darc.model.offtimes import OffTimes
 from darc.model.ops import Off, OffReason
+from darc.model.standing import ThreadStanding
 
 HZ = 1000
 
@@ -327,7 +328,15 @@ def test_where_nothing_tells_when_it_was_stopped(late: Late) -> None:
 def test_who_sends_the_bell_lets_no_thread_go_on() -> None:
     """A thread of the debugger's process that does not trace the program."""
     wakings = [
-        Waking(time, 7, 5, thread, in_interrupt, False, cast(Any, None))
+        Waking(
+            time=time,
+            woken=7,
+            process=5,
+            thread=thread,
+            in_interrupt=in_interrupt,
+            in_soft_interrupt=False,
+            stack=cast(Any, None),
+        )
         for time, thread, in_interrupt in ((1, 5, False), (2, 6, False), (3, 5, True))
     ]
     assert [one.by_debugger for one in told(wakings, 5)] == [True, False, False]

@@ -33,6 +33,7 @@ from darc.model.errors import (
 from darc.model.status import Status
 from darc.session.pauses import Pauses
 from darc.session.session import Session
+from darc.target.target import Target
 from darc.views.exporters.json import to_json
 from kgdb.debuggee import KERNEL
 from tests.unit.assembly import Code
@@ -99,6 +100,30 @@ def test_from_start_to_the_answer(user: User) -> None:
     assert "w" in user.said
     assert not user.app.is_busy
     assert user.is_clean
+
+
+def test_what_a_request_was_spelled_by_is_what_begins(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So is the debuggee made once, also where the user has typed a number; and anew for what asks
+    once more."""
+    made, choose = list[Stopped](), user.app._beginning._choose
+
+    def noted(target: Target) -> Debuggee:
+        made.append(cast(Stopped, choose(target)))
+        return made[-1]
+
+    monkeypatch.setattr(user.app._beginning, "_choose", noted)
+    place = f"*{user.machine.code.symbols['f']:#x}"
+    lookup = user.app.lookup()
+    request = Request("start", place, user.app.parameters, RootCauses, lookup=lookup)
+    user.app.analyse(request)
+    assert len(made) == 1
+    user.app.stop()
+    made.clear()
+    user.app.analyse(request)
+    assert len(made) == 1
+    assert user.app.is_busy
 
 
 class Slow(Finder):

@@ -12,10 +12,11 @@ from darc.analyses.question import About, Question
 from darc.app.current import Current
 from darc.app.pursuit import Pursuit
 from darc.app.telling import Telling
-from darc.model.catching import Catching, CaughtCall, ThreadStanding
+from darc.model.catching import Catching, CaughtCall
 from darc.model.functionset import FunctionSet
 from darc.model.part import parts_of
 from darc.model.snapshot import Snapshot
+from darc.model.standing import ThreadStanding
 from darc.model.status import Status
 from darc.session.message import Message
 from darc.session.session import Session

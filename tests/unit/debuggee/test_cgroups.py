@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from darc.debuggee import procfs
-from darc.debuggee.cgroups import groups_of
+from darc.debuggee.cgroups import Controller, groups_of
 from darc.target import living
 
 
@@ -37,7 +37,7 @@ def test_groups_inner_before_outer(
         (tmp_path / folder).mkdir(parents=True)
     monkeypatch.setattr(living, "look", lambda _pid, _read: told)
     monkeypatch.setattr(procfs, "cgroup_mounts", lambda _kind: [(tmp_path, root)])
-    assert list(groups_of(1, kind)) == [tmp_path / one for one in found]
+    assert list(groups_of(1, Controller(kind))) == [tmp_path / one for one in found]
 
 
 def test_a_process_that_is_gone_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,4 +45,4 @@ def test_a_process_that_is_gone_has_none(monkeypatch: pytest.MonkeyPatch) -> Non
         raise OSError
 
     monkeypatch.setattr(living, "look", gone)
-    assert not list(groups_of(1, "cpu"))
+    assert not list(groups_of(1, Controller.CPU))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darc.debuggee.gaps import _HIGHEST, far_from_all, gaps
+from darc.code.processor import PROGRAMS_END
+from darc.debuggee.gaps import far_from_all, gaps
 from darc.pads import processor as pads
 from darc.target.memory import PAGE
 from darc.target.target import Region
@@ -28,7 +29,7 @@ def test_nothing_is_offered_beyond_what_a_program_may_have() -> None:
     found = list(gaps(mapped, low, high, _SIZE))
     assert found
     for place in found:
-        assert place + _SIZE <= _HIGHEST
+        assert place + _SIZE <= PROGRAMS_END
         assert max(high, place + _SIZE) - min(low, place) < pads.NEAR
         assert all(place + _SIZE < one.start or one.end < place for one in mapped)
 
@@ -57,10 +58,10 @@ def test_tables_are_far_from_all(placed: list[tuple[int, int]], pages: int) -> N
     place = far_from_all(mapped, size)
     assert place is not None, "there is always room in 128 TiB"
     assert place % PAGE == 0
-    assert place + size <= _HIGHEST
+    assert place + size <= PROGRAMS_END
     far = 1 << 30
     assert all(place + size + far <= one.start or one.end + far <= place for one in mapped)
 
 
 def test_no_room_for_tables() -> None:
-    assert far_from_all([region(0, _HIGHEST)], PAGE) is None
+    assert far_from_all([region(0, PROGRAMS_END)], PAGE) is None

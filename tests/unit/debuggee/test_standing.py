@@ -10,9 +10,9 @@ import pytest
 from darc.code.processor import SYSTEM_CALL
 from darc.debuggee.duties import TellsOfThreads
 from darc.debuggee.standing import Standing, Stands, is_over
-from darc.model.catching import HolderTold, LockHolder, OpenWait, ThreadStanding
 from darc.model.errors import TargetError
 from darc.model.ops import Event, ObjectKind, Stack
+from darc.model.standing import HolderTold, LockHolder, OpenWait, ThreadStanding
 from tests.fake_target import FakeTarget, FakeThreads
 from tests.unit.framed import FramedProgram
 

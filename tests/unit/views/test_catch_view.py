@@ -7,16 +7,10 @@ import re
 
 import pytest
 
-from darc.model.catching import (
-    Catching,
-    CaughtCall,
-    HolderTold,
-    LockHolder,
-    OpenWait,
-    ThreadStanding,
-)
+from darc.model.catching import Catching, CaughtCall
 from darc.model.ops import ObjectKind, OffReason
 from darc.model.part import parts_of
+from darc.model.standing import HolderTold, LockHolder, OpenWait, ThreadStanding
 from darc.views.exporters.json import to_json
 from darc.views.general.status import place
 from darc.views.style import Style
