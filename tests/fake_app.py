@@ -11,14 +11,12 @@ from darc.model.errors import NotFoundError, UsageError
 from darc.model.parameters import Parameters
 from darc.model.snapshot import Snapshot
 from darc.session.session import Session
+from darc.views.style import Style
 
 _NOTHING = "nothing is being analysed: type 'darc start FUNCTION'"
 
 
 class FakeApp:
-    colour = False
-    width = 80
-    wraps = False
     session: Session | None = None
     is_busy = False
 
@@ -27,6 +25,10 @@ class FakeApp:
         self.done: list[object] = []
         self.shown: list[str] = []
         self._snapshot = snapshot
+
+    @property
+    def style(self) -> Style:
+        return Style(verbose=self.parameters.verbose)
 
     def analyse(self, request: Request, pursuit: Pursuit | None = None) -> None:
         self.is_busy = True

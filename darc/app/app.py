@@ -35,6 +35,7 @@ from darc.model.snapshot import ProgramFigures, Snapshot
 from darc.model.status import Status
 from darc.session.session import Session
 from darc.target.target import State, Target
+from darc.views.style import Style
 from darc.views.treeview import drawn_nodes
 from darc.views.words import Shown, message, wrapped
 
@@ -55,7 +56,7 @@ class App:
         self._current = current = Current()
         self._waiting = Waiting(target, self)
         self._stay = Stay(target, self.emit)
-        self._telling = telling = Telling(target, current, lambda: self._parameters, self.emit)
+        self._telling = telling = Telling(target, current, lambda: self.style, self.emit)
         self._beginning = Beginning(
             target,
             choose_debuggee,
@@ -86,19 +87,11 @@ class App:
         return self._parameters
 
     @property
-    def colour(self) -> bool:
-        """Whether output takes escape codes."""
-        return self._target.screen.colour
-
-    @property
-    def width(self) -> int:
-        """Columns of the output."""
-        return self._target.screen.width
-
-    @property
-    def wraps(self) -> bool:
-        """Whether sentences are wrapped at that."""
-        return self._target.screen.wraps
+    def style(self) -> Style:
+        """How views are drawn on the debugger's terminal, by the parameters that hold now: for
+        commands, and for what is told without being asked."""
+        screen = self._target.screen
+        return Style(screen.width, screen.colour, self._parameters.verbose, wraps=screen.wraps)
 
     @property
     def session(self) -> Session | None:
@@ -111,7 +104,9 @@ class App:
         self._target.screen.emit(text if isinstance(text, Shown) else self._wrapped(message(text)))
 
     def _wrapped(self, text: str) -> str:
-        return "\n".join(wrapped(text, self.width)) if self.wraps and self.width > 0 else text
+        screen = self._target.screen
+        is_wrapped = screen.wraps and screen.width > 0
+        return "\n".join(wrapped(text, screen.width)) if is_wrapped else text
 
     def set_parameter(self, name: str, text: str) -> None:
         """``set darc NAME TEXT``. What an analysis that has begun was given stays as it is, and the

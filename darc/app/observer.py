@@ -22,7 +22,6 @@ from darc.session.message import Message
 from darc.session.session import Session
 from darc.target.outcome import Outcome
 from darc.target.target import Target
-from darc.views.style import Style
 
 
 class Observer:
@@ -158,9 +157,8 @@ class Observer:
         self._current.journal.goes_on()
         session = self._session
         if session is not None and session.alive and self._monitor is None:
-            style = Style(self._target.screen.width, self._target.screen.colour)
             self._target.screen.runs()
-            self._monitor = Monitor(session, self._target, style)
+            self._monitor = Monitor(session, self._target, self._telling.live_style)
 
     def goes_on_by_itself(self) -> None:
         """The program goes on from a stop of darc's, of which the debugger tells nobody."""

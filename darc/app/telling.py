@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from darc.analyses.question import About, Question
 from darc.app.current import Current
-from darc.model.parameters import Parameters
 from darc.session.message import Message
 from darc.session.session import Session
 from darc.target.target import Target
@@ -18,19 +18,19 @@ from darc.views.treeview import drawn_nodes
 
 
 class Telling:
-    """Of the ``current`` analysis in ``target``'s program. ``parameters`` are those that hold now;
+    """Of the ``current`` analysis in ``target``'s program, drawn in the ``style`` of the terminal;
     ``emit`` takes what the user should know."""
 
     def __init__(
         self,
         target: Target,
         current: Current,
-        parameters: Callable[[], Parameters],
+        style: Callable[[], Style],
         emit: Callable[[str], None],
     ) -> None:
         self._target = target
         self._current = current
-        self._parameters = parameters
+        self._style = style
         self._emit = emit
         self._unanswered: Session | None = None
         """The session of which the user was told that it waits for an answer."""
@@ -38,10 +38,10 @@ class Telling:
         """Those that the user was told have stopped the program."""
 
     @property
-    def _style(self) -> Style:
-        screen = self._target.screen
-        verbose = self._parameters().verbose
-        return Style(screen.width, screen.colour, verbose, wraps=screen.wraps)
+    def live_style(self) -> Style:
+        """How the line is drawn that changes while the program runs: it has room for the essential
+        alone."""
+        return replace(self._style(), verbose=False, wraps=False)
 
     def tell_what_there_is(self) -> None:
         """Shows what the session has to say at this stop, if anything."""
@@ -53,7 +53,7 @@ class Telling:
         current, session = self._current, self._current.session
         if what is None or session is None:
             return
-        style = self._style
+        style = self._style()
         question = session.analysis.question if what is Message.QUESTION else None
         if question is not None and current.pursuit is None:
             self._ask(session, question)
@@ -72,7 +72,7 @@ class Telling:
             self._emit((early_end if what is Message.END else status)(shown, style))
 
     def _ask(self, session: Session, question: Question) -> None:
-        style = self._style
+        style = self._style()
         match question.about:
             case About.PROFILE:
                 shown = histogram(session.snapshot(), style)
@@ -94,7 +94,7 @@ class Telling:
         shown = session.snapshot(lines=False)
         is_profile = shown.profile is not None and shown.profile.count and not shown.parts
         if is_profile and not shown.paths:
-            self._emit(histogram(shown, self._style))
+            self._emit(histogram(shown, self._style()))
 
     def tell_of_question(self, session: Session) -> None:
         """The user lets the program go on. Once, where the session waits for an answer."""

@@ -21,6 +21,9 @@ _Value = TypeVar("_Value")
 _Value_co = TypeVar("_Value_co", covariant=True)
 _Choice = TypeVar("_Choice", bound=Enum)
 
+_USUAL = "10s"
+"""A time that is an example where nobody has another one."""
+
 
 @dataclass(frozen=True)
 class Kind(Generic[_Value_co]):
@@ -68,13 +71,16 @@ def count(low: int = 1, high: int = 10**9) -> Kind[int]:
     return Kind(f"a whole number from {low} to {high}", parse, str(min(max(low, 20), high)))
 
 
-def duration(least: float = 0.0, *, example: str = "10s", needs_unit: bool = False) -> Kind[float]:
+def duration(
+    least: float = 0.0, *, example: str | None = None, needs_unit: bool = False
+) -> Kind[float]:
     """Times above 0, and of ``least`` seconds and more, as seconds. A plain number is seconds, but
-    where one ``needs_unit``, since a wrong guess would go unnoticed."""
+    where one ``needs_unit``, since a wrong guess would go unnoticed. Where one is refused the
+    ``example`` is told, which must be such a time; without it some that are usual."""
     limit = f"{least:g}s" if least >= 1 else f"{least * 1000:g}ms"
     low = f"of {limit} and more" if least else "above 0"
     unit = ", with its unit," if needs_unit else ""
-    shown = example if least else "10s, 2min or 500ms"
+    usual = _USUAL if least else f"{_USUAL}, 2min or 500ms"
 
     def parse(text: str) -> float:
         text = text.strip()
@@ -87,7 +93,7 @@ def duration(least: float = 0.0, *, example: str = "10s", needs_unit: bool = Fal
             raise ValueError(text)
         return seconds
 
-    return Kind(f"a time {low}{unit} as {shown}", parse, example)
+    return Kind(f"a time {low}{unit} as {example or usual}", parse, example or _USUAL)
 
 
 def fraction(

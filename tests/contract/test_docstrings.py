@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("darc", "darc_gdb", "darc_lldb", "kgdb")
+from tests.contract.names import walk
+from tests.contract.tree import INSTALLED, trees
+
+Trees = Mapping[str, ast.Module]
+"""Files by their names."""
 
 
 class Class(NamedTuple):
@@ -29,10 +31,10 @@ Known = dict[str, list[Class]]
 """Classes by their names."""
 
 
-def known_classes(files: dict[str, str]) -> Known:
+def known_classes(files: Trees) -> Known:
     known: Known = {}
-    for place, text in files.items():
-        for node in ast.walk(ast.parse(text)):
+    for place, tree in files.items():
+        for node in walk(tree):
             if isinstance(node, ast.ClassDef):
                 bases = (b.value if isinstance(b, ast.Subscript) else b for b in node.bases)
                 names = tuple(ast.unparse(base).rpartition(".")[2] for base in bases)
@@ -78,10 +80,16 @@ def untold(known: Known) -> list[str]:
     ]
 
 
+def all_files() -> Trees:
+    return {str(file): tree for file, tree in trees(INSTALLED).items()}
+
+
+def made(**texts: str) -> Trees:
+    return {f"{name}.py": ast.parse(text) for name, text in texts.items()}
+
+
 def test_public_methods_are_told_of() -> None:
-    files = [file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))]
-    texts = {str(file.relative_to(ROOT)): file.read_text() for file in files}
-    wrong = untold(known_classes(texts))
+    wrong = untold(known_classes(all_files()))
     assert not wrong, "no docstring:\n" + "\n".join(wrong)
 
 
@@ -94,7 +102,7 @@ class Base(Protocol[T]):
 
 def test_what_is_untold() -> None:
     def found(text: str) -> list[str]:
-        return untold(known_classes({"a.py": _BASE, "b.py": text}))
+        return untold(known_classes(made(a=_BASE, b=text)))
 
     assert found("class One(Base[int]):\n  def told(self): ...") == []
     assert found("class One(Protocol):\n  def told(self): ...") == []
@@ -130,11 +138,11 @@ class Errors(NamedTuple):
         return name if set(RAISED) & set(self.above(name)) else ""
 
 
-def errors_in(files: dict[str, str]) -> Errors:
+def errors_in(files: Trees) -> Errors:
     returned = {
         node.name: ast.unparse(node.returns).strip("'").rpartition(".")[2]
-        for text in files.values()
-        for node in ast.walk(ast.parse(text))
+        for tree in files.values()
+        for node in walk(tree)
         if isinstance(node, ast.FunctionDef) and node.returns is not None
     }
     makers = {name: of for name, of in returned.items() if of.endswith("Error")}
@@ -169,10 +177,10 @@ def docstrings(name: str, method: str, known: Known) -> Iterator[str]:
                 yield from docstrings(base, method, known)
 
 
-def public(files: dict[str, str], known: Known) -> Iterator[tuple[str, ast.FunctionDef, str]]:
+def public(files: Trees, known: Known) -> Iterator[tuple[str, ast.FunctionDef, str]]:
     """Public functions, and methods of public classes: where each is, and what is said of it."""
-    for place, text in files.items():
-        for node in ast.parse(text).body:
+    for place, tree in files.items():
+        for node in tree.body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 yield f"{place}:{node.lineno} {node.name}", node, ast.get_docstring(node) or ""
     for one in (one for alike in known.values() for one in alike):
@@ -182,7 +190,7 @@ def public(files: dict[str, str], known: Known) -> Iterator[tuple[str, ast.Funct
                 yield f"{one.place}:{method.lineno} {one.node.name}.{method.name}", method, said
 
 
-def unsaid(files: dict[str, str]) -> list[str]:
+def unsaid(files: Trees) -> list[str]:
     """Public functions whose docstrings do not name an error that they raise, or one above it."""
     errors = errors_in(files)
     return [
@@ -195,8 +203,7 @@ def unsaid(files: dict[str, str]) -> list[str]:
 
 
 def test_what_is_raised_is_told_of() -> None:
-    files = [file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))]
-    wrong = unsaid({str(file.relative_to(ROOT)): file.read_text() for file in files})
+    wrong = unsaid(all_files())
     assert not wrong, "the docstring does not say so ('Raises'):\n" + "\n".join(wrong)
 
 
@@ -212,7 +219,7 @@ class Base:
 
 def test_what_of_errors_is_unsaid() -> None:
     def found(text: str) -> list[str]:
-        return unsaid({"a.py": _ERRORS, "b.py": text})
+        return unsaid(made(a=_ERRORS, b=text))
 
     assert found("def f():\n  raise errors.UsageError('no')") == ["b.py:1 f raises UsageError"]
     assert found("def f():\n  raise no_word()") == ["b.py:1 f raises UsageError"]
@@ -232,7 +239,7 @@ def test_what_of_errors_is_unsaid() -> None:
 def test_errors_that_stay_within() -> None:
     def found(lines: str) -> list[str]:
         indented = "".join(f"  {line}\n" for line in lines.splitlines())
-        return unsaid({"a.py": _ERRORS, "b.py": f"def f():\n{indented}"})
+        return unsaid(made(a=_ERRORS, b=f"def f():\n{indented}"))
 
     assert found("def g():\n  raise UsageError\nreturn g") == []
     assert found("try:\n  raise UsageError\nexcept DarcError: ...") == []

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from darc import FLOORS
-from tests.contract.names import walk
+from tests.contract.names import name_of, names_in, walk
 from tests.contract.tree import (
     ABOVE,
     ENGINE,
@@ -39,6 +40,16 @@ BREAKERS = {
 
 DRAWERS = {"darc/views/": "text for people"}
 """Who draws."""
+
+STYLERS = {
+    "darc/views/": "a file's, and what is drawn within a drawing",
+    "darc/app/app.py": "the terminal's",
+}
+"""Who makes a style: all that is shown on a terminal is in one, by the same parameters."""
+
+COMMANDS = "darc/app/commands/"
+OF_SESSIONS = {"alive", "analysis", "follow", "root", "spec", "stored"}
+"""What commands use of a session: all else is the application's."""
 
 MARKERS = {"darc/target/ownthread.py": "which methods are for any thread"}
 """Who gives functions attributes."""
@@ -94,6 +105,26 @@ def draws(file: Path, tree: ast.Module) -> Iterator[str]:
     for one in imports_in(file, tree):
         if one.name.split(".")[0] == "rich":
             yield str(one)
+
+
+def drives(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a command does more with a session, or anything with a program or a debugger."""
+    for node in walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr not in OF_SESSIONS:
+            of = node.value
+            if _is(of, "session") or (isinstance(of, ast.Call) and _is(of.func, "need_session")):
+                yield f"{file}:{node.lineno} has {ast.unparse(node)}"
+    for one in imports_in(file, tree):
+        if re.match(r"darc\.(target|debuggee|pads)\b|darc\.code\.program", one.name):
+            yield str(one)
+
+
+def styles(file: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a file makes a style of its own."""
+    names = names_in(tree)
+    for node in walk(tree):
+        if isinstance(node, ast.Call) and name_of(node.func, names) == "darc.views.style.Style":
+            yield f"{file}:{node.lineno} has {ast.unparse(node)}"
 
 
 def asks(file: Path, tree: ast.Module) -> Iterator[str]:
@@ -176,6 +207,8 @@ RULES: dict[str, tuple[Finds, list[str], tuple[str, ...]]] = {
     "writes into a program": (writes, ENGINES, ("darc/target/", *WRITERS)),
     "sets breakpoints": (breaks, ENGINES, ("darc/target/", *BREAKERS)),
     "draws": (draws, ENGINES, tuple(DRAWERS)),
+    "drives a session": (drives, [file for file in ENGINES if file.startswith(COMMANDS)], ()),
+    "makes a style": (styles, WHOLE, tuple(STYLERS)),
     "asks the system": (asks, ENGINES, ()),
     "assigns to what is another's": (
         assigns_to_others,
@@ -228,6 +261,20 @@ def test_nobody_else(rule: str) -> None:
         ("sets breakpoints", "darc/analyses/catching.py", "target.breaks.set_break(8, stop)"),
         ("sets breakpoints", "darc/session/session.py", "target.breaks.break_once(8, stop)"),
         ("draws", "darc/analyses/walk.py", "from rich.text import Text"),
+        ("drives a session", "darc/app/commands/stop.py", "app.need_session().stop()"),
+        ("drives a session", "darc/app/commands/peak.py", "session.pauses.end()"),
+        ("drives a session", "darc/app/commands/save.py", "app.session.snapshot()"),
+        ("drives a session", "darc/app/commands/save.py", "from darc.target.target import State"),
+        (
+            "makes a style",
+            "darc/app/telling.py",
+            "from darc.views.style import Style\nstyle = Style(screen.width)",
+        ),
+        (
+            "makes a style",
+            "darc_gdb/commands.py",
+            "from darc.views import style\nhow = style.Style()",
+        ),
         ("asks the system", "darc/pads/foothold.py", "import os"),
         ("asks the system", "darc/analyses/walk.py", "from pathlib import Path"),
         ("asks the system", "darc/collectors/tally.py", "import signal"),

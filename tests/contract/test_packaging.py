@@ -41,6 +41,9 @@ def make_wheel(tree: Path, path: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.timeout(
+    1800
+)  # it compiles the agent, which a busy machine takes many times as long for
 def test_wheel_carries_the_compiled_agent(tree: Path) -> None:
     done = make_wheel(tree, os.environ["PATH"])
     assert done.returncode == 0, done.stderr

@@ -69,7 +69,6 @@ def test_frequent_operations(tmp_path: Path) -> None:
     assert "darc did not by itself: handle is called " in done.gdb
 
 
-@IN_LLDB_AT_NIGHT
 def test_call_that_is_hit_too_often(tmp_path: Path) -> None:
     """From outside of f0: it is left alone, and the first answer stands."""
     done = run(tmp_path, "800", "1", "500")

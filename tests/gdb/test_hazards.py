@@ -69,7 +69,6 @@ def analysed(folder: Path, program: Path, args: tuple[str, ...], start: str = ST
 # ------------------------------------------------------------------- code that is patched
 
 
-@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
 def test_short_call_in_the_first_bytes(cc: str, tmp_path: Path) -> None:
     """Timed or refused in words: what it calls comes back to code that is there."""
@@ -81,7 +80,6 @@ def test_short_call_in_the_first_bytes(cc: str, tmp_path: Path) -> None:
         assert done.paths == [WORK]
 
 
-@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize("pie", [True, False])
 @pytest.mark.parametrize("function", ["handle", "labels!step"])
 def test_table_of_labels_among_displaced_instructions(
@@ -96,7 +94,6 @@ def test_table_of_labels_among_displaced_instructions(
     assert done.report["status"] == "root cause found"
 
 
-@IN_LLDB_AT_NIGHT
 def test_function_reached_from_program_and_library(tmp_path: Path) -> None:
     """Its calls are timed on both paths, though its callers' pads are in different places."""
     ahead = f"darc start handle {PEAK} --lookahead 200"  # whatever time that takes
@@ -110,7 +107,6 @@ def test_function_reached_from_program_and_library(tmp_path: Path) -> None:
     assert "shared" in seen["detour"]
 
 
-@IN_LLDB_AT_NIGHT
 def test_more_targets_than_are_told_apart(tmp_path: Path) -> None:
     """The slow one is found all the same, or the report says that it may be among the others."""
     done = analysed(tmp_path, build("targets"), ("20000", "late"))
@@ -122,7 +118,6 @@ UNTOLD = "than could be told apart"
 OTHERS = re.compile(r"other targets of (dispatch|forward)\+0x[0-9a-f]+")
 
 
-@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize(
     ("mode", "caller", "every", "ops"),
     [
@@ -157,7 +152,6 @@ def test_few_of_very_many_targets_are_slow_and_seldom(
         assert any("nap" in path for path in done.paths), done.gdb
 
 
-@IN_LLDB_AT_NIGHT
 def test_what_calls_very_many_targets_is_slow_itself(tmp_path: Path) -> None:
     """What its calls take is known all the same, and is not its own."""
     done = analysed(tmp_path, build("plugins"), ("400000", "own"))
@@ -171,7 +165,6 @@ def test_what_calls_very_many_targets_is_slow_itself(tmp_path: Path) -> None:
     assert re.search(told, paths[0]["note"])
 
 
-@IN_LLDB_AT_NIGHT
 def test_function_that_jumps_to_dlsym(tmp_path: Path) -> None:
     done = analysed(tmp_path, build("wrapper"), ("4000",))
     assert done.paths == [WORK]
@@ -180,7 +173,6 @@ def test_function_that_jumps_to_dlsym(tmp_path: Path) -> None:
 LOOK = ("leaf", "framed", "seldom", "inline_data", "dl_iterate_phdr", "jumps_on")
 
 
-@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize("opt", ["-O2", "-Os"])
 def test_functions_that_look_at_their_return_address(opt: str, tmp_path: Path) -> None:
     """Itself, in a part that was split off, at the end of another one, or to find data there: the
@@ -196,7 +188,6 @@ def test_functions_that_look_at_their_return_address(opt: str, tmp_path: Path) -
 COPIES = ("copied", "taken", "twice", "below", "handed", "pushed", "indexed", "by_frame", "by_cfa")
 
 
-@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize(("cc", "opt"), [("gcc", "-O0"), ("clang", "-O0"), ("gcc", "-O2")])
 def test_functions_that_look_through_a_copy_of_the_stack_pointer(
     cc: str, opt: str, tmp_path: Path
@@ -211,7 +202,6 @@ def test_functions_that_look_through_a_copy_of_the_stack_pointer(
     assert dict(left) == dict.fromkeys(COPIES, "it looks at its own return address")
 
 
-@IN_LLDB_AT_NIGHT
 def test_a_learned_function_that_looks_at_its_return_address(tmp_path: Path) -> None:
     """What a pointer leads to is known when it was called: it is left alone from then on, and what
     else is called there is timed."""
@@ -221,7 +211,6 @@ def test_a_learned_function_that_looks_at_its_return_address(tmp_path: Path) -> 
     assert "it calls counting: it looks at its own return address" in str(done.report)
 
 
-@IN_LLDB_AT_NIGHT
 def test_f0_that_looks_at_its_return_address(tmp_path: Path) -> None:
     done = run(tmp_path, build("callers"), ("4000",), "darc start leaf", "run")
     assert "darc: cannot time leaf: it looks at its own return address" in done.gdb
@@ -354,7 +343,6 @@ __attribute__((noinline)) static long (*volatile table[])(long, long) = {handle}
 """
 
 
-@IN_LLDB_AT_NIGHT
 def test_function_that_is_called_as_a_clone_alone(tmp_path: Path) -> None:
     """The compiler made a copy of it for these calls: the error names it."""
     program, source = tmp_path / "cloned", tmp_path / "cloned.c"
@@ -397,7 +385,6 @@ def test_a_sandbox_that_no_name_tells_of(tmp_path: Path) -> None:
     assert done.paths == [WORK], done.gdb
 
 
-@IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize(
     ("begin", "by"),
     [
@@ -821,7 +808,6 @@ int main(int argc, char **argv) {
 """
 
 
-@IN_LLDB_AT_NIGHT
 def test_a_call_shorter_than_the_counters_step_is_no_peak_of_nothing(tmp_path: Path) -> None:
     """A time-stamp counter that goes by steps of 26 cycles tells it from an empty one by chance."""
     source, program = tmp_path / "short.c", tmp_path / "short"

@@ -234,7 +234,6 @@ def test_the_program_is_run_twice(program: Path, tmp_path: Path) -> None:
     assert done.program_status == 0
 
 
-@IN_BOTH
 def test_run_again_in_the_middle(program: Path, tmp_path: Path) -> None:
     commands = [
         "set confirm off",

@@ -153,7 +153,6 @@ def test_more_callers_than_there_are_landings(tmp_path: Path) -> None:
     assert "there was no landing left for their caller" in " ".join(done.gdb.split())
 
 
-@IN_LLDB_AT_NIGHT
 def test_greenlets(tmp_path: Path) -> None:
     """f0 is a function of the interpreter, and called from several places of it."""
     program, args = Path(sys.executable), (str(SOURCES / "greenlets.py"), "300")

@@ -37,6 +37,11 @@ NAMES = (*(f"p{number}" for number in range(13)), "frame", "link", "stack")
 """Registers. p0 to p3 have arguments, p0 the result; a function finds nothing in p10 to p12, and
 calls nobody through them."""
 
+ARGUMENTS = NAMES[:4]
+ACCOUNT, PLACE = "p2", 16
+"""The argument by which a signal's handler has the kernel's account of what it has interrupted, and
+where in that the thread's place is."""
+
 
 class Op(IntEnum):
     """What an instruction does with its registers ``a`` and ``b`` and its number ``n``."""
@@ -98,7 +103,8 @@ def _decoded(code: bytes, ip: int) -> Paper:
 
 
 class PaperReader:
-    """A :class:`~darc.code.architecture.CodeReader`. Its programs are linked statically, and have
+    """A :class:`~darc.code.architecture.CodeReader`, and a
+    :class:`~darc.code.architecture.RestartReader`. Its programs are linked statically, and have
     no threads: what it is asked of either is nowhere."""
 
     PATCH_LENGTH = SHORT_JUMP = LONGEST_JUMP = HOOK_LENGTH = LONGEST_INSTRUCTION = PATCH_REACH = (
@@ -277,6 +283,17 @@ class PaperReader:
         reads = (Op.LOAD, Op.LOAD_SHORT, Op.STORE)
         return bool(signals) and instruction.op in reads and instruction.b != "stack"
 
+    def may_be_restarted(self, instruction: Paper, *, has_frame: bool = False) -> bool:
+        own = ("stack", "frame") if has_frame else ("stack",)
+        return instruction.op in (Op.LOAD, Op.LOAD_SHORT, Op.STORE) and instruction.b not in own
+
+    def sets_place(
+        self, handler: FunctionCode[Paper], called: Callable[[int], FunctionCode[Paper] | None]
+    ) -> bool:
+        """The instructions are looked at as they stand, and calls are followed into functions that
+        do not call."""
+        return _sets_place(handler, called, {ACCOUNT: 0})
+
     def leaves_frame(self, instruction: Paper) -> bool:
         return self.falls_through(instruction) and instruction.a != "stack"
 
@@ -297,6 +314,29 @@ class PaperReader:
 
     def is_taken(self, instruction: Paper, register: ReadRegister) -> bool:
         return instruction.op is not Op.JUMP_IF or register(instruction.a) != 0
+
+
+def _sets_place(
+    code: FunctionCode[Paper],
+    called: Callable[[int], FunctionCode[Paper] | None],
+    given: dict[str, int],
+) -> bool:
+    """Whether a function that has pointers into the account in the registers ``given``, each so far
+    from its beginning, writes the place."""
+    held = dict(given)
+    for _, one in sorted(code.instructions.items()):
+        if one.op is Op.STORE and one.b in held and held[one.b] + one.n == PLACE:
+            return True
+        if one.op is Op.CALL and one.near is not None:
+            handed = {name: held.pop(name) for name in ARGUMENTS if name in held}
+            callee = called(one.near)
+            if callee is not None and _sets_place(callee, lambda _: None, handed):
+                return True
+        elif one.op is Op.ADD and one.b in held:
+            held[one.a] = held[one.b] + one.n
+        elif one.op in (Op.ADD, Op.SUM, Op.LOAD, Op.LOAD_SHORT, Op.NEAR):
+            held.pop(one.a, None)
+    return False
 
 
 def _kind(one: Paper) -> CallKind | None:

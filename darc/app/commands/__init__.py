@@ -5,8 +5,10 @@ the rest of the line to :func:`run`, :func:`complete` and :func:`help_text`. The
 ``set darc`` and ``show darc`` with :func:`set_parameter`, :func:`show`, :func:`show_parameter`
 and :func:`parameter_help`.
 
-Asks the application through :class:`Actions` alone, and reads files that are named.
-Touches no program, session or debugger, and prints nothing: texts go out by ``Actions.emit``.
+Asks the application through :class:`Actions` alone, and reads files that are named. Of the session
+that it has there a command takes what is known and what is saved, and hands its analysis what the
+user chooses (:meth:`~darc.session.session.Session.follow`). Does nothing else with a session,
+nothing with a program or a debugger, and prints nothing: texts go out by ``Actions.emit``.
 """
 
 from __future__ import annotations

@@ -33,16 +33,8 @@ class Actions(Protocol):
         """The parameters that ``set darc`` keeps."""
 
     @property
-    def colour(self) -> bool:
-        """Whether the debugger's output takes escape codes."""
-
-    @property
-    def width(self) -> int:
-        """Columns of the debugger's output."""
-
-    @property
-    def wraps(self) -> bool:
-        """Whether sentences are wrapped at that."""
+    def style(self) -> Style:
+        """How views are drawn on the debugger's terminal."""
 
     @property
     def session(self) -> Session | None:
@@ -286,8 +278,3 @@ def one_file(typed: Typed) -> Path:
         got = f", not {' and '.join(files)}; put quotes around a name that holds spaces"
         raise UsageError(f"{name} needs one file: {name} FILE{got if files else ''}")
     return path_of(files[0])
-
-
-def style_of(app: Actions) -> Style:
-    """How views are drawn on the debugger's terminal."""
-    return Style(app.width, app.colour, app.parameters.verbose, wraps=app.wraps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from pathlib import Path
 
-from darc.app.commands.command import FILE, Actions, Command, Option, Parsed, Value, style_of
+from darc.app.commands.command import FILE, Actions, Command, Option, Parsed, Value
 from darc.app.commands.written import FILE_OPTION
 from darc.app.options import Typed
 from darc.model.errors import DarcError, UsageError
@@ -86,7 +86,7 @@ def _parse_report(typed: Typed) -> Parsed:
 def _report(app: Actions, parsed: Parsed) -> None:
     snapshot, needed = app.snapshot(tree=True), _NEEDED.of(parsed)
     reportfile.write_report(
-        snapshot, _FORM.of(parsed), _FILE.of(parsed), emit=app.emit, style=style_of(app)
+        snapshot, _FORM.of(parsed), _FILE.of(parsed), emit=app.emit, style=app.style
     )
     if needed is not None and (missing := needed.why_missing(snapshot)) is not None:
         raise DarcError(f"{missing}; 'darc status' tells more")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from darc.app.commands.command import Actions, Command, Parsed, no_arguments, style_of
+from darc.app.commands.command import Actions, Command, Parsed, no_arguments
 from darc.app.finding import rows_called
 from darc.app.options import Typed, number_in
 from darc.model.errors import UsageError
@@ -20,7 +20,7 @@ def _shows(
     view: Callable[[Snapshot, Style], str], *, tree: bool = False
 ) -> Callable[[Actions, Parsed], None]:
     def show(app: Actions, _parsed: Parsed) -> None:
-        app.emit(view(app.snapshot(tree=tree), style_of(app)))
+        app.emit(view(app.snapshot(tree=tree), app.style))
 
     return show
 
@@ -48,7 +48,7 @@ def _histogram(app: Actions, parsed: Parsed) -> None:
     if parsed.arguments and not shown.profiles:
         shown = app.table() or shown  # that of an analysis before
     rows = [_row(shown.profiles or (), typed) for typed in parsed.arguments]
-    app.emit(histogram(of_row(shown, rows[0] if rows else None), style_of(app)))
+    app.emit(histogram(of_row(shown, rows[0] if rows else None), app.style))
 
 
 def _row(profiles: Sequence[FunctionProfile], typed: str) -> int | str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from darc.app.commands.command import FILE, Actions, Option, Parsed, Value, style_of
+from darc.app.commands.command import FILE, Actions, Option, Parsed, Value
 from darc.app.options import Typed
 from darc.model.values import one_of_enum
 from darc.views.jsonvalues import json_text
@@ -41,5 +41,5 @@ def write(app: Actions, parsed: Parsed, text: Text, values: Values) -> None:
         _FORM.of(parsed),
         _FILE.of(parsed),
         emit=app.emit,
-        style=style_of(app),
+        style=app.style,
     )

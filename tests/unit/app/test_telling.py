@@ -14,7 +14,6 @@ from darc.app.pursuit import Pursuit
 from darc.app.telling import Telling
 from darc.model.catching import Catching, CaughtCall
 from darc.model.functionset import FunctionSet
-from darc.model.parameters import Parameters
 from darc.model.part import parts_of
 from darc.model.snapshot import Snapshot
 from darc.model.standing import ThreadStanding
@@ -41,11 +40,9 @@ class User:
         )
         self.current = Current()
         self.current.session = cast(Session, cast(Any, self.session))
-        self.target = SimpleNamespace(
-            screen=SimpleNamespace(width=80, colour=False, wraps=False), handled_signal=None
-        )
+        self.target = SimpleNamespace(handled_signal=None)
         self.telling = Telling(
-            cast(Target, cast(Any, self.target)), self.current, Parameters, self.said.append
+            cast(Target, cast(Any, self.target)), self.current, Style, self.said.append
         )
 
     def _snapshot(self, **_: object) -> Snapshot:

@@ -7,7 +7,6 @@ import mmap
 import os
 import struct
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -35,39 +34,63 @@ class Watched(FakeTarget):
         return 0
 
 
+PLACE = 0x3A5B_2C4D_0000
+"""Where nothing ever was in a process: of what was where the kernel would put an area, words may be
+left that lead there still."""
+
 CHILD = f"""
-import ctypes, mmap, sys
-protection = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
-area = mmap.mmap(-1, 1 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, protection)
-area[:{len(MARK)}] = {MARK!r}
-stack = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-place = ctypes.addressof(ctypes.c_char.from_buffer(area))
-ctypes.c_uint64.from_buffer(stack).value = place + int(sys.argv[1])
-print(place, flush=True)
-sys.stdin.read()
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{{
+    int private = MAP_PRIVATE | MAP_ANONYMOUS;
+    char *area = mmap((void *){PLACE}, 1 << 20, PROT_READ | PROT_WRITE | PROT_EXEC, private, -1, 0);
+    uint64_t *stack = mmap(0, 4096, PROT_READ | PROT_WRITE, private, -1, 0);
+    if (argc < 2 || area != (char *){PLACE} || stack == MAP_FAILED)
+        return 1;
+    uint64_t mark = {int.from_bytes(MARK, "little")}ull;
+    memcpy(area, &mark, sizeof mark);
+    *stack = (uint64_t)area + atoi(argv[1]);
+    if (write(1, "\\n", 1) != 1)
+        return 1;
+    for (char byte; read(0, &byte, 1) > 0;);
+    return 0;
+}}
 """
 
 
+@pytest.fixture(scope="module")
+def child(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("child") / "child"
+    compiler = ["gcc", "-O2", "-x", "c", "-", "-o", str(program)]
+    subprocess.run(compiler, input=CHILD, text=True, check=True)
+    return program
+
+
 @contextlib.contextmanager
-def process_with_a_word(offset: int) -> Iterator[tuple[int, range]]:
-    """A process with an area of darc's and, elsewhere, a word that leads so far into it. Another
-    one than this, whose heap has what was read of earlier cases."""
-    command = [sys.executable, "-c", CHILD, str(offset)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        with child.stdin:
-            base = int(child.stdout.readline())
-            yield child.pid, range(base, base + (1 << 20))
+def process_with_a_word(child: Path, offset: int) -> Iterator[tuple[int, range]]:
+    """A process with an area of darc's and, elsewhere, a word that leads so far into it; and none
+    besides, as an interpreter may have, whose heap keeps what was once in it."""
+    command = [str(child), str(offset)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with process.stdin:
+            assert process.stdout.readline() == b"\n"
+            yield process.pid, range(PLACE, PLACE + (1 << 20))
 
 
 @pytest.mark.parametrize(
     ("offset", "is_kept"), [(0x63E2, True), (64, True), (31, False), (0, False)]
 )
-def test_where_a_thread_may_come_back_to(offset: int, is_kept: bool) -> None:
+def test_where_a_thread_may_come_back_to(child: Path, offset: int, is_kept: bool) -> None:
     """A signal's handler has interrupted it there: its program counter does not tell. The area
     begins with a header: pads compare with its address, and nobody comes there."""
-    with process_with_a_word(offset) as (pid, area), MemoryFile(pid) as memory:
+    with process_with_a_word(child, offset) as (pid, area), MemoryFile(pid) as memory:
         target = Watched(pid)
         program = Program(target, Path("/"), [])
         give_back_noted(target, memory, program=program, pid=pid, noted=[area])

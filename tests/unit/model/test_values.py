@@ -41,6 +41,7 @@ def test_a_text_stands_for_a_value(kind: Kind[object], text: str, value: object)
         (duration(), "9" * 400),
         (duration(0.05), "49ms"),
         (duration(needs_unit=True), "5"),
+        (duration(needs_unit=True, example="4ms"), "5"),
         (fraction(), "0%"),
         (fraction(), "101%"),
         (fraction(), "nan"),
@@ -59,6 +60,24 @@ def test_a_text_that_stands_for_none_is_refused_with_what_to_type(
     told = f"--of: '{text}' is not {kind.valid}; type for example '--of {kind.example}'"
     assert str(error.value) == told
     kind.read(kind.example, "--of")
+
+
+@pytest.mark.parametrize(
+    ("kind", "valid"),
+    [
+        (duration(), "a time above 0 as 10s, 2min or 500ms"),
+        (duration(example="4ms"), "a time above 0 as 4ms"),
+        (
+            duration(needs_unit=True, example="4ms"),
+            "a time above 0, with its unit, as 4ms",
+        ),
+        (duration(0.05), "a time of 50ms and more as 10s"),
+        (duration(0.05, example="2s"), "a time of 50ms and more as 2s"),
+    ],
+)
+def test_what_is_told_to_be_valid_is_what_is_advised(kind: Kind[float], valid: str) -> None:
+    assert kind.valid == valid
+    assert f" as {kind.example}" in valid
 
 
 def test_what_there_is_more_to_say_of_stands_behind_what_it_was_typed_for() -> None:

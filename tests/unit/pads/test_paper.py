@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from darc.code.architecture import CodeReader, FunctionCode, Prologue, Site
+from darc.code.architecture import CodeReader, FunctionCode, Prologue, RestartReader, Site
 from darc.code.frame_rule import WORD, FrameRule
 from darc.code.relays import Relay
 from darc.model.errors import TargetError
@@ -28,10 +28,11 @@ from darc.pads.architecture import (
     Stubs,
 )
 from darc.pads.returns import ReturnLandings
-from tests.unit.paper import NAMES, SIZE, Op, Paper, PaperReader, encode
+from tests.unit.paper import ACCOUNT, NAMES, PLACE, SIZE, Op, Paper, PaperReader, encode
 from tests.unit.paperpads import BACK, CELL, ON, PaperCells, PaperWriter
 
 READER: CodeReader[Paper] = PaperReader()
+RESTARTS: RestartReader[Paper] = PaperReader()
 WRITER: PadWriter[Paper] = PaperWriter()
 CELLS: CellWriter = PaperCells()
 """Whole ones: mypy holds them to all that is asked."""
@@ -250,6 +251,51 @@ def test_who_looks_at_its_caller_is_told_from_who_keeps_it() -> None:
     assert not READER.is_looked_at(HANDLE, keeps, None)
     looks = READER.decode(encode(Op.ADD, "p0", "link"), HANDLE)
     assert READER.is_looked_at(HANDLE, looks, None)
+
+
+def of_handler(*code: bytes, at: int = HANDLE) -> FunctionCode[Paper]:
+    instructions = {one.ip: one for one in READER.decode(b"".join(code), at)}
+    return FunctionCode(at, [(at, at + SIZE * len(code))], instructions)
+
+
+@pytest.mark.parametrize(
+    ("code", "sets"),
+    [
+        ([encode(Op.STORE, "p5", ACCOUNT, PLACE)], True),
+        ([encode(Op.ADD, "p7", ACCOUNT, SIZE), encode(Op.STORE, "p5", "p7", PLACE - SIZE)], True),
+        ([encode(Op.STORE, "p5", ACCOUNT, PLACE + SIZE)], False),
+        ([encode(Op.LOAD, "p5", ACCOUNT, PLACE)], False),
+        ([encode(Op.STORE, "p5", "p1", PLACE)], False),
+        ([encode(Op.LOAD, ACCOUNT, "stack"), encode(Op.STORE, "p5", ACCOUNT, PLACE)], False),
+    ],
+)
+def test_a_handler_that_sets_where_its_thread_goes_on(code: list[bytes], *, sets: bool) -> None:
+    assert RESTARTS.sets_place(of_handler(*code), lambda _: None) == sets
+
+
+@pytest.mark.parametrize(("argument", "sets"), [(ACCOUNT, True), ("p1", False)])
+def test_a_handler_that_hands_the_account_on(argument: str, *, sets: bool) -> None:
+    """To a function that writes there by this argument of its own."""
+    callee = of_handler(encode(Op.STORE, "p5", argument, PLACE), encode(Op.RETURN), at=FLUSH)
+    handler = of_handler(encode(Op.CALL, n=FLUSH - HANDLE), encode(Op.RETURN))
+    assert RESTARTS.sets_place(handler, {FLUSH: callee}.get) == sets
+    assert not RESTARTS.sets_place(handler, lambda _: None), "who is called is not known"
+
+
+@pytest.mark.parametrize(
+    ("code", "may"),
+    [
+        (encode(Op.LOAD, "p1", "p2"), True),
+        (encode(Op.STORE, "p1", "frame"), True),
+        (encode(Op.STORE, "p1", "stack"), False),
+        (encode(Op.ADD, "p1", "p2"), False),
+        (encode(Op.CALL), False),
+    ],
+)
+def test_a_sequence_that_is_begun_anew_accesses_memory(code: bytes, *, may: bool) -> None:
+    (one,) = READER.decode(code, HANDLE)
+    assert RESTARTS.may_be_restarted(one) == may
+    assert RESTARTS.may_be_restarted(one, has_frame=True) == (may and one.b != "frame")
 
 
 def test_scans_find_what_a_function_calls() -> None:
