@@ -1,5 +1,7 @@
+import contextlib
 import dataclasses
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -7,7 +9,7 @@ from darc.app.commands.start import START
 from darc.app.parameters import PARAMETERS, Parameter, by_field, find_parameter, with_text
 from darc.model.domains import DOMAINS, Domain
 from darc.model.errors import UsageError
-from darc.model.parameters import Loops, OnFinish, Parameters, Probes
+from darc.model.parameters import OnFinish, Parameters, Probes
 from darc.model.values import duration, fraction
 from darc.saved.refit import new_parameters
 from tests.unit.stored import sample
@@ -27,32 +29,19 @@ def test_defaults_and_completions_can_be_typed(parameter: Parameter) -> None:
         parameter.read(word)
 
 
-OTHER_THAN_DEFAULTS = Parameters(
-    peak="last",
-    start_ops=7,
-    start_time=7.0,
-    decision_ops=7,
-    maxcount_percentage=0.7,
-    max_depth=7,
-    max_probes=7,
-    lookahead=7,
-    loops=Loops.PAPER,
-    max_time=7.0,
-    resolution=7,
-    thread=7,
-    task=7,
-    probes=Probes.PAD,
-    on_finish=OnFinish.CONTINUE,
-    auto=False,
-    verbose=True,
-)
+def other_than_default(parameter: Parameter) -> object:
+    for text in (parameter.example, *parameter.values, "7", "70 %", "last", "off", "on"):
+        with contextlib.suppress(UsageError):
+            if (value := parameter.read(text)) != parameter.default:
+                return value
+    raise AssertionError(f"no value for {parameter.name} is found here")
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter.name)
 def test_what_is_of_one_run_is_not_taken_over_by_another(parameter: Parameter) -> None:
-    before = getattr(OTHER_THAN_DEFAULTS, parameter.field)
-    assert before != parameter.default
-    found = new_parameters(replace(sample(), parameters=OTHER_THAN_DEFAULTS), {})
+    before = other_than_default(parameter)
+    changed = replace(Parameters(), **cast(Any, {parameter.field: before}))
+    found = new_parameters(replace(sample(), parameters=changed), {})
     kept = getattr(found, parameter.field)
     assert kept == (parameter.default if parameter.is_of_one_run else before)
 
