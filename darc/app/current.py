@@ -110,6 +110,12 @@ class Current:
         self.session, self.request, self.pursuit = kept.session, kept.request, kept.pursuit
         self._measured = kept.measured
 
+    def begin_anew(self) -> None:
+        """It is to be in another run of the program, with what comes behind it."""
+        pursuit = self.pursuit
+        self.forget()
+        self.pursuit = pursuit
+
     def recall(self) -> None:
         """What has waited waits no more: the one before is what the commands are about again."""
         if self.session is None and self._displaced is not None:

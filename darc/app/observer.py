@@ -253,7 +253,7 @@ class Observer:
                 self._telling.tell_what_there_is()
         session = self._session
         if session is not None and session.is_of_another() and self._waiting.next_program():
-            self._current.forget()  # it is of a program that is gone
+            self._current.begin_anew()
         return self._waiting.modules_changed()
 
     def _breakpoints_changed(self) -> None:

@@ -86,6 +86,17 @@ def test_what_waited_in_its_place_and_waits_no_more() -> None:
     assert current.session is None, "another one has taken its place"
 
 
+def test_what_begins_anew_has_what_comes_behind_it() -> None:
+    current = Current()
+    before = current.session = session_of(samples.snapshot())
+    pursuit = current.pursuit = pursuit_of(before, best=None)
+    current.begin_anew()
+    assert current.session is None
+    assert current.pursuit is pursuit
+    current.recall()
+    assert current.session is before
+
+
 def test_the_best_of_a_pursuit_is_shown_and_the_others_trees_stay() -> None:
     current = Current()
     first, last = session_of(samples.snapshot()), session_of(samples.snapshot(ftree=None))
