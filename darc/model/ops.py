@@ -329,10 +329,19 @@ class Op:
         return sum(total.sum for total in self.sums if total.node in wanted)
 
     def own_time_of(self, node: Fnode) -> int:
-        """Cycles of ``node`` itself: in all its calls, but not in its callees' that were timed. A
-        node without a parent is f0."""
+        """Cycles of ``node`` itself: in all its calls, but not in those below it that were timed,
+        be they its callees' or, where a callee was not timed in this round, the callee's. A node
+        without a parent is f0."""
         whole = self.latency if node.parent is None else self.time_of([node])
-        return max(0, whole - self.time_of(node.children))
+        timed = {total.node for total in self.sums}
+        below, left = list[Fnode](), list(node.children)
+        while left:
+            child = left.pop()
+            if child in timed:
+                below.append(child)
+            else:
+                left += child.children
+        return max(0, whole - self.time_of(below))
 
     def off_time(self, reason: OffReason) -> int:
         """For how many cycles it was off the processor for that reason."""

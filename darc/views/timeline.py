@@ -256,12 +256,14 @@ def _rows(op: Op, root: Fnode, verbose: bool) -> tuple[list[_Row], int]:
 
 
 def _below(spans: Sequence[Span]) -> defaultdict[Span | None, list[Span]]:
-    """The calls that each call has made; of f0 those of ``None``."""
+    """The calls below each call that have a span, and no other one between; of f0 those of
+    ``None``."""
     below: defaultdict[Span | None, list[Span]] = defaultdict(list)
     under_way: list[Span] = []
     for span in spans:
         under_way = [one for one in under_way if one.end > span.start]
-        callers = [one for one in under_way if one.node is span.node.parent]
+        above = span.node.route()[:-1]
+        callers = [one for one in under_way if one.node in above]
         below[callers[-1] if callers else None].append(span)
         under_way.append(span)
     return below

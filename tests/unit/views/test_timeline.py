@@ -86,6 +86,26 @@ def test_calls_stand_in_their_time() -> None:
     ]
 
 
+def test_a_call_between_that_was_not_timed_has_nothing_for_itself() -> None:
+    """On a path that is decided its calls are timed no more: what is below them is no time of their
+    caller's own."""
+    snapshot = ops.snapshot()
+    assert snapshot.ops is not None
+    first, op, *_ = snapshot.ops.ops
+    (flush,) = {span.node for span in op.spans if span.node.function.name == "flush"}
+    untimed = dataclasses.replace(
+        op,
+        spans=tuple(span for span in op.spans if span.node is not flush),
+        sums=tuple(total for total in op.sums if total.node is not flush),
+    )
+    kept = dataclasses.replace(snapshot.ops, ops=(first, untimed))
+    lines = timeline(dataclasses.replace(snapshot, ops=kept), 2, PLAIN).splitlines()
+    rows = {line.split()[0]: line.split()[1:5] for line in lines[2:]}
+    assert "flush" not in rows
+    assert rows["handle"] == ["100.0", "%", "5.0ms", "1.0ms"]
+    assert rows["write_out"][2] == "3.0ms"
+
+
 def test_why_nobody_watched_the_thread_is_told_where_it_is_known() -> None:
     snapshot = ops.snapshot()
     assert snapshot.ops is not None
