@@ -40,8 +40,8 @@ from tests.agent.world import (
     Where,
 )
 
-_MOST_TAILS = 7
 _LIMITS = compiled.load().constants
+_MOST_TAILS = _LIMITS.MAX_TAILS
 MOST, FEW, SPANS = _LIMITS.KEPT_OPS, _LIMITS.KEPT_FEW, _LIMITS.MAX_SPANS
 _ENDED = -1
 _FREED = 1
