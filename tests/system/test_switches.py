@@ -11,6 +11,7 @@ import errno
 import os
 import resource
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -527,13 +528,14 @@ class TestRefused:
         """Really refused by the kernel."""
         with oracle("sleep", 1) as program:
             script = (
-                "import os, sys; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+                "import os, sys\n"
                 "from darc.debuggee.switches import Switches\n"
+                "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
                 "try: Switches(int(sys.argv[1]))\n"
                 "except Exception as error: print(error)\n"
             )
             done = subprocess.run(
-                ["python3", "-c", script, str(program.pid)],
+                [sys.executable, "-c", script, str(program.pid)],
                 capture_output=True,
                 text=True,
                 check=False,
