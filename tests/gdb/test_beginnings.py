@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fixtures.build import build, find
-from tests.debugger import EVERYWHERE, EXIT, REPORT, debug, undisturbed
+from tests.debugger import EXIT, NEWEST_AT_NIGHT, REPORT, debug, undisturbed
 from tests.gdb.programs import compiled
 
 
@@ -19,7 +19,7 @@ def test_program_at_its_first_instruction(tmp_path: Path) -> None:
     assert (done.program_status, done.output) == undisturbed(program, args)
 
 
-@EVERYWHERE
+@NEWEST_AT_NIGHT
 def test_a_process_that_shares_the_memory_is_made_before_f0_is_called(tmp_path: Path) -> None:
     """The debugger takes its breakpoints out of the child, and so out of the program: f0 would be
     waited for until the end. One that was written anew would be the end of the child, which says

@@ -79,7 +79,7 @@ def test_fixture(case: Case, tmp_path: Path) -> None:
 
 
 @pytest.mark.debuggers(LLDB)
-@pytest.mark.parametrize("name", ["cold", "tail"])
+@pytest.mark.parametrize("name", ["cold", pytest.param("tail", marks=pytest.mark.long)])
 def test_fixture_in_lldb(name: str, tmp_path: Path) -> None:
     """Some of them, as each hit takes lldb long."""
     test_fixture(Case(name), tmp_path)

@@ -14,7 +14,7 @@ import pytest
 from darc.code.processor import decode
 from darc.debuggee.procfs import MemoryFile, children, program_counter, regions
 from fixtures.build import build
-from tests.debugger import EVERYWHERE, GDB, Done, Server, current, debug, let_go, server
+from tests.debugger import GDB, NEWEST_AT_NIGHT, Done, Server, current, debug, let_go, server
 from tests.disassembly import functions
 
 SLOW_HAND = """
@@ -47,7 +47,7 @@ def attach(folder: Path, running: Server, commands: list[str]) -> Done:
     return debug(folder, None, (), commands, options=["-p", str(running.pid)])
 
 
-@EVERYWHERE
+@NEWEST_AT_NIGHT
 def test_their_stacks_are_left_alone(running: Server, tmp_path: Path) -> None:
     """A call of theirs comes back, and another one is made, as darc puts the program's own return
     address where that of the first one was: the second one came back behind the first one's
@@ -84,7 +84,7 @@ def stop_at(process: int, address: int) -> None:
     _trace(_DETACH, process)
 
 
-@EVERYWHERE
+@NEWEST_AT_NIGHT
 def test_one_that_stands_in_the_instructions_that_are_written_over(
     running: Server, tmp_path: Path
 ) -> None:

@@ -62,7 +62,7 @@ ENDS = {
 
 
 @needs_permission
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize("end", ENDS)
 def test_what_was_found_by_then_is_corrected(end: str, tmp_path: Path) -> None:
     ops, commands = ENDS[end]

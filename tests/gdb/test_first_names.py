@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.debugger import IN_BOTH, Done, attempt, debug, mark
+from tests.debugger import IN_LLDB_AT_NIGHT, Done, attempt, debug, mark
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 _GET = "__attribute__((noinline)) int get{n}(int x) {{ return x + {n}; }}"
 _NAMED = 'int get{n}(int) __asm__("_ZN3n{n:02}3getEi");'

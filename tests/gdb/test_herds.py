@@ -25,7 +25,7 @@ def python(code: str) -> str:
     return f"{'python' if debugger.current() == debugger.GDB else 'script'} {code}"
 
 
-@debugger.IN_BOTH
+@debugger.IN_LLDB_AT_NIGHT
 @pytest.mark.parametrize("peak", ["'>2ms'", "last"])
 def test_what_stops_have_caused_has_no_vote(peak: str, tmp_path: Path) -> None:
     """A hundred threads want one lock when the program goes on, and at no other time."""

@@ -60,6 +60,7 @@ def test_null_checks_of_a_jvm(running: Server, tmp_path: Path) -> None:
     assert int(counted[2]) > 0, done.gdb
 
 
+@pytest.mark.long
 def test_what_a_jvms_own_code_calls_is_not_timed(running: Server, tmp_path: Path) -> None:
     """It looks for the return addresses in it; and it is told."""
     done = analyse("Java_java_lang_Throwable_fillInStackTrace", running, tmp_path)

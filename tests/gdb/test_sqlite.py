@@ -29,7 +29,7 @@ def folder(program: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-@debugger.EVERYWHERE
+@debugger.NEWEST_AT_NIGHT
 @pytest.mark.parametrize(
     ("journal", "functions"),
     [("delete", {"syncJournal"}), ("wal", {"pagerWalFrames", "sqlite3WalFrames"})],

@@ -15,7 +15,7 @@ from fixtures.build import build
 from tests.debugger import (
     EVERYWHERE,
     GDB,
-    IN_BOTH,
+    IN_LLDB_AT_NIGHT,
     LLDB,
     NEWEST,
     REPORT,
@@ -28,7 +28,7 @@ from tests.debugger import (
     mark,
 )
 
-pytestmark = IN_BOTH
+pytestmark = IN_LLDB_AT_NIGHT
 
 WAITS = "lldb's own breakpoints always wait for libraries, and so does darc in it"
 
