@@ -271,6 +271,12 @@ def no_arguments(typed: Typed) -> Parsed:
     return Parsed()
 
 
+def advised(word: str, instead: str) -> str:
+    """A ``word`` that takes no place here, as a name for a command that is advised; ``instead``
+    where it is none, but what a shell would take for a pipe or a file's sign."""
+    return instead if word[:1] in {*"|>&"} else word
+
+
 def one_file(typed: Typed) -> Path:
     """The one file that a command takes. Raises :class:`UsageError`."""
     name, files = typed.command, typed.words

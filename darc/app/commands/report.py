@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from pathlib import Path
 
-from darc.app.commands.command import FILE, Actions, Command, Option, Parsed, Value
+from darc.app.commands.command import FILE, Actions, Command, Option, Parsed, Value, advised
 from darc.app.commands.written import FILE_OPTION
 from darc.app.options import Typed
 from darc.model.errors import DarcError, UsageError
@@ -72,10 +72,9 @@ REPORT_OPTIONS = (_FORMAT, FILE_OPTION, _OUTPUT, _REQUIRE)
 def _parse_report(typed: Typed) -> Parsed:
     if typed.words:
         word = typed.words[0]
-        file = word if word[:1] not in {*"|>&"} else "FILE"  # as in a shell
         raise UsageError(
             f"darc report takes no argument '{word}'; to write it to a file type "
-            f"'darc report -o {file}'"
+            f"'darc report -o {advised(word, 'FILE')}'"
         )
     path = FILE_OPTION.typed_in(typed) or _OUTPUT.typed_in(typed)
     form = _FORMAT.typed_in(typed) or reportfile.format_of(path)

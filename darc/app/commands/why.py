@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from darc.app.commands.command import Actions, Command, Option, Parsed, Value
+from darc.app.commands.command import Actions, Command, Option, Parsed, Value, advised
 from darc.app.finding import spelled
 from darc.app.options import Typed
 from darc.app.whypursuit import WhyPursuit
@@ -26,8 +26,7 @@ _SECONDS: Value[float] = Value("seconds")
 
 def _parse(typed: Typed) -> Parsed:
     if typed.words:
-        word = typed.words[0]
-        function = word if word[:1] not in {*"|>&"} else "FUNCTION"  # as in a shell
+        function = advised(typed.words[0], "FUNCTION")
         raise UsageError(f"darc why takes no function: 'darc start {function}' looks into that one")
     return Parsed((), _SECONDS.put(_TIME.value_in(typed)))
 
